@@ -1,10 +1,11 @@
 #pragma once
-// A batch: what is finished together. Owns the bytes of its records (arena), the records, the spans and, per
-// target, the rows. Batches are reused: clear() keeps the memory. Units: bytes, records.
+// A batch: what is finished together. Owns the bytes of its records (arena), the records, the spans
+// and, per target, the rows. Batches are reused: clear() keeps the memory. Units: bytes, records.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,8 +15,8 @@
 
 namespace flow {
 
-// Bump allocator with stable addresses. Every copy is followed by at least `padding` readable bytes (what
-// simdjson wants). Threads: one at a time.
+// Bump allocator with stable addresses. Every copy is followed by at least `padding` readable bytes
+// (what simdjson wants). Threads: one at a time.
 class Arena {
  public:
   static constexpr std::size_t padding = 64;
@@ -56,8 +57,9 @@ struct Header {
   std::string_view value;  // data() == nullptr: null
 };
 
-// One message, borrowing from its batch's arena. key, value: data() == nullptr means null (a tombstone),
-// empty means empty. timestamp_ms: -1 when the source has none. span: index into Batch::spans.
+// One message, borrowing from its batch's arena. key, value: data() == nullptr means null (a
+// tombstone), empty means empty. timestamp_ms: -1 when the source has none. span: index into
+// Batch::spans.
 struct Record {
   std::string_view value;
   std::string_view key;
@@ -72,9 +74,10 @@ struct Record {
 // What a row does to a merge target. append targets see upsert only.
 enum class RowOp : std::uint8_t { upsert, erase };
 
-// The rows that one target gets from a batch. Row r: cells[r*width .. ), made from records[record[r]].
-// `order`: which rows to write, in which order. append: all, in record order. merge: the last row of each
-// key, sorted by key. Rows left out of `order` were superseded inside the batch (they count as written).
+// The rows that one target gets from a batch. Row r: cells[r*width .. ), made from
+// records[record[r]]. `order`: which rows to write, in which order. append: all, in record order.
+// merge: the last row of each key, sorted by key. Rows left out of `order` were superseded inside
+// the batch (they count as written).
 struct RowSet {
   std::size_t width = 0;
   std::vector<Value> cells;
@@ -118,10 +121,12 @@ struct Batch {
   std::vector<RowSet> rows;             // one per target
   std::vector<RecordFailure> failures;  // in record order
   std::vector<std::uint32_t> filtered;  // per target: records that a transform left out
+  std::optional<Failure> stop;          // the record after the last one ends the run with this
   std::size_t bytes = 0;                // payload bytes, what batch.bytes bounds
 
   void clear();
-  // Index of the span of `partition`, created at `from` when new. Linear: a batch has few partitions.
+  // Index of the span of `partition`, created at `from` when new. Linear: a batch has few
+  // partitions.
   std::uint32_t span_of(const PartitionId& partition, Position from);
   // Forgets everything of the spans for which `gone` is true: their records, rows and failures.
   void abandon(const std::vector<char>& gone);

@@ -1,6 +1,7 @@
 #pragma once
-// Casts: natural values (as a record says them) to a column's type, exactly or not at all. The rules are the
-// table "values" of flow-pipeline(5); each row of it has a test. No allocation but from the arena.
+// Casts: natural values (as a record says them) to a column's type, exactly or not at all. The
+// rules are the table "values" of flow-pipeline(5); each row of it has a test. No allocation but
+// from the arena.
 #include <string>
 #include <string_view>
 
@@ -18,9 +19,9 @@ struct CastRule {
   std::string zone;
 };
 
-// One column's cast, prepared once. cast() true: `cell` now holds a value of the column's type (or null).
-// False: `reason` says why in words with the value's type and a short form of it, e.g.
-// "text \"abc\" is not a number" (payload text is cut at 40 characters).
+// One column's cast, prepared once. cast() true: `cell` now holds a value of the column's type (or
+// null). False: `reason` says why in words with the value's type and a short form of it, e.g. "text
+// \"abc\" is not a number" (payload text is cut at 40 characters).
 class Caster {
  public:
   explicit Caster(CastRule rule);

@@ -1,5 +1,6 @@
 #pragma once
-// Where a drill or a test may stop the world: one list, always compiled in, armed only by the explicit flag
+// Where a drill or a test may stop the world: one list, always compiled in, armed only by the
+// explicit flag
 // --failure-point. Cost when off: one relaxed load per boundary and batch.
 #include <atomic>
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace flow {
 
-// before: nothing has happened yet; torn: a part has; applied: done, the acknowledgement not yet seen;
-// after: acknowledged.
+// before: nothing has happened yet; torn: a part has; applied: done, the acknowledgement not yet
+// seen; after: acknowledged.
 enum class Point : std::uint8_t {
   open_run_after,
   read_after,
@@ -45,9 +46,11 @@ std::optional<Failure> fire(Point point);
 Result<void> arm(std::string_view text);
 }  // namespace failure_point
 
-// Reached: does what is armed. A returned failure is to be treated as if the step had failed that way.
+// Reached: does what is armed. A returned failure is to be treated as if the step had failed that
+// way.
 inline std::optional<Failure> reach(Point point) {
-  if (failure_point::armed.load(std::memory_order_relaxed) == 0) [[likely]] return std::nullopt;
+  if (failure_point::armed.load(std::memory_order_relaxed) == 0) [[likely]]
+    return std::nullopt;
   return failure_point::fire(point);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// A pipeline as the file says it, checked and with every default filled in. Built by cli/pipeline_file.cpp
-// from the settings table (core/settings.h); read by contract, loop and connectors. Owns all its text.
+// A pipeline as the file says it, checked and with every default filled in. Built by
+// cli/pipeline_file.cpp from the settings table (core/settings.h); read by contract, loop and
+// connectors. Owns all its text.
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -18,7 +19,8 @@ enum class StartAt : std::uint8_t { earliest, latest, error };
 enum class OnGap : std::uint8_t { stop, earliest, latest };
 enum class OnMissing : std::uint8_t { fail, wait };
 
-// Units: records, payload bytes, time that a record waits at most while the source goes on delivering.
+// Units: records, payload bytes, time that a record waits at most while the source goes on
+// delivering.
 struct BatchLimits {
   std::size_t records = 50'000;
   std::size_t bytes = std::size_t{8} << 20;
@@ -27,19 +29,24 @@ struct BatchLimits {
 
 struct KafkaSourceSpec {
   std::string brokers;
-  std::vector<std::string> topics;   // names; a name that starts with ^ is a regex
-  std::string group;                 // default flow.<name>
+  std::vector<std::string> topics;  // names; a name that starts with ^ is a regex
+  std::string group;                // default flow.<name>
   StartAt start = StartAt::earliest;
   OnGap on_gap = OnGap::stop;
   OnMissing on_missing = OnMissing::fail;
-  bool cooperative = true;           // rebalance: cooperative | eager
+  bool cooperative = true;  // rebalance: cooperative | eager
   std::map<std::string, std::string> properties;
 };
 
-enum class Compression : std::uint8_t { automatic, none, gzip, zstd };  // automatic: by the first bytes
+enum class Compression : std::uint8_t {
+  automatic,
+  none,
+  gzip,
+  zstd
+};  // automatic: by the first bytes
 
 struct FileSourceSpec {
-  std::vector<std::string> paths;    // absolute; globs; "-" is stdin
+  std::vector<std::string> paths;  // absolute; globs; "-" is stdin
   Compression compression = Compression::automatic;
 };
 
@@ -52,7 +59,7 @@ struct CsvSpec {
 };
 
 struct SourceSpec {
-  std::string kind;                  // "kafka" | "file"
+  std::string kind;  // "kafka" | "file"
   KafkaSourceSpec kafka;
   FileSourceSpec file;
   BatchLimits batch;
@@ -60,41 +67,57 @@ struct SourceSpec {
 
 enum class TimeUnit : std::uint8_t { none, s, ms, us, ns };  // of a number in a time column
 
-// Where a column's value comes from. path: steps below the record's value ("$.a.b[2]" -> a, b, [2]).
+// Where a column's value comes from. path: steps below the record's value ("$.a.b[2]" -> a, b,
+// [2]).
 struct FieldSource {
-  enum class From : std::uint8_t { path, value, key, topic, partition, offset, timestamp, header, constant };
+  enum class From : std::uint8_t {
+    path,
+    value,
+    key,
+    topic,
+    partition,
+    offset,
+    timestamp,
+    header,
+    constant
+  };
   From from = From::path;
-  std::vector<std::string> path;     // steps; an array index is "[2]"
-  std::string name;                  // header name, or the text of a constant
-  Type constant_type = Type::text;   // type of a constant as written: text, int64, float64/decimal, boolean
-  std::string text;                  // as written in the file: "$.a.b", "@headers.x"
+  std::vector<std::string> path;  // steps; an array index is "[2]"
+  std::string name;               // header name, or the text of a constant
+  Type constant_type =
+      Type::text;    // type of a constant as written: text, int64, float64/decimal, boolean
+  std::string text;  // as written in the file: "$.a.b", "@headers.x"
 };
 
 struct ColumnSpec {
   std::string name;
   FieldSource from;
-  std::optional<Type> type;          // needed by create_table; else the table's type counts
-  Limits limits;                     // from "numeric(10,2)", "varchar(20)"
-  bool required = false;             // on_missing: fail
+  std::optional<Type> type;             // needed by create_table; else the table's type counts
+  Limits limits;                        // from "numeric(10,2)", "varchar(20)"
+  bool required = false;                // on_missing: fail
   std::optional<FieldSource> fallback;  // default: constant when the field is missing
-  TimeUnit unit = TimeUnit::none;    // a number in a time column is refused without it
-  std::string zone;                  // for times without zone: "UTC", "+05:30"; IANA names; empty: refused
+  TimeUnit unit = TimeUnit::none;       // a number in a time column is refused without it
+  std::string zone;  // for times without zone: "UTC", "+05:30"; IANA names; empty: refused
 };
 
 struct TransformSpec {
-  std::string sql;                   // SELECT ... FROM source [WHERE ...]
+  std::string sql;  // SELECT ... FROM source [WHERE ...]
 };
 
 enum class Mode : std::uint8_t { append, merge };
-enum class OnTombstone : std::uint8_t { erase, ignore, fail };  // file words: delete | ignore | fail
+enum class OnTombstone : std::uint8_t {
+  erase,
+  ignore,
+  fail
+};  // file words: delete | ignore | fail
 enum class OutputFormat : std::uint8_t { jsonl, csv };
 
 struct TargetSpec {
-  std::string kind;                  // postgres | sqlite | kafka | file | stdout
-  std::string label;                 // default: kind and table/topic/path, unique in the pipeline
+  std::string kind;   // postgres | sqlite | kafka | file | stdout
+  std::string label;  // default: kind and table/topic/path, unique in the pipeline
   // postgres, sqlite
-  std::string url;                   // secret: may hold a password
-  std::string table;                 // "public.orders", quoted parts allowed: "\"Mixed\".\"Order Items\""
+  std::string url;    // secret: may hold a password
+  std::string table;  // "public.orders", quoted parts allowed: "\"Mixed\".\"Order Items\""
   Mode mode = Mode::append;
   std::vector<std::string> key;
   OnTombstone on_tombstone = OnTombstone::fail;
@@ -105,7 +128,7 @@ struct TargetSpec {
   std::optional<FieldSource> message_key;  // key: expression; absent: the record's own key
   std::map<std::string, std::string> properties;
   // file, stdout
-  std::string path;                  // absolute
+  std::string path;  // absolute
   OutputFormat format = OutputFormat::jsonl;
 };
 
@@ -122,19 +145,19 @@ struct RetrySpec {
 
 struct Pipeline {
   std::string name;
-  std::string file;                  // the pipeline file's path, as given
-  std::string digest;                // of the file's content without secrets: the pipeline's version
+  std::string file;    // the pipeline file's path, as given
+  std::string digest;  // of the file's content without secrets: the pipeline's version
   SourceSpec source;
   FormatKind format = FormatKind::json;
   CsvSpec csv;
-  std::vector<ColumnSpec> columns;   // empty: by name from the table
+  std::vector<ColumnSpec> columns;  // empty: by name from the table
   std::vector<TransformSpec> transform;
   std::vector<TargetSpec> targets;
   Delivery delivery = Delivery::at_least_once;
   OnError on_error = OnError::fail;
   RetrySpec retry;
   Millis drain_timeout{30'000};
-  std::string state;                 // "sqlite:/abs/flow.db" or "postgres://..."; resolved, secret
+  std::string state;  // "sqlite:/abs/flow.db" or "postgres://..."; resolved, secret
 };
 
 }  // namespace flow

@@ -1,5 +1,6 @@
 #pragma once
-// Connectors by name. Each connector file offers factories; connectors/registry.cpp lists them, a line each.
+// Connectors by name. Each connector file offers factories; connectors/registry.cpp lists them, a
+// line each.
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,12 +16,12 @@ namespace flow {
 struct Context {
   const Pipeline* pipeline = nullptr;
   Log* log = nullptr;
-  StateStore* state = nullptr;      // may be null (dry run without state)
+  StateStore* state = nullptr;  // may be null (dry run without state)
   std::string run_id;
-  bool dry_run = false;             // reads; never joins a group, commits or writes
-  bool until_end = false;           // stop at what was there at the start
-  bool follow = false;              // files: go on when more is written
-  std::string instance_id;          // Kafka static membership, from the state's slot locks; may be empty
+  bool dry_run = false;     // reads; never joins a group, commits or writes
+  bool until_end = false;   // stop at what was there at the start
+  bool follow = false;      // files: go on when more is written
+  std::string instance_id;  // Kafka static membership, from the state's slot locks; may be empty
 };
 
 // A source and its position authority (for Kafka the same object).
@@ -34,15 +35,15 @@ struct SourceParts {
 struct OffsetRow {
   PartitionId partition;
   std::optional<std::int64_t> log_start;
-  std::optional<std::int64_t> committed;       // the position authority's
-  std::optional<std::int64_t> high;            // high watermark, or file size
+  std::optional<std::int64_t> committed;  // the position authority's
+  std::optional<std::int64_t> high;       // high watermark, or file size
   std::optional<std::int64_t> last_stable;
   std::optional<std::int64_t> state;           // what the state says, where it says anything
   std::optional<std::int64_t> lag;             // records that exist to be read (files: bytes)
   std::optional<std::int64_t> lag_ms;          // now minus the timestamp of the first unread record
   std::optional<std::int64_t> expired_unread;  // records removed before they were read
   std::string identity;                        // files
-  std::string verdict;                         // caught_up | behind | blocked | gap | no_position | unknown
+  std::string verdict;  // caught_up | behind | blocked | gap | no_position | unknown
   std::string reason;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Result<T>: a value or a Failure. Vendor exceptions are turned into Failures in the file that calls the
-// vendor; none crosses a folder.
+// Result<T>: a value or a Failure. Vendor exceptions are turned into Failures in the file that
+// calls the vendor; none crosses a folder.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,22 +28,32 @@ enum class Effect : std::uint8_t { none, unknown };
 
 // Exit codes of every command (DESIGN section 8).
 enum class ExitCode : int {
-  done = 0, bad = 1, unsure = 2, usage = 64, data = 65, unavailable = 69, defect = 70,
-  cannot_create = 73, io = 74, temporary = 75, unauthorized = 77, configuration = 78,
+  done = 0,
+  bad = 1,
+  unsure = 2,
+  usage = 64,
+  data = 65,
+  unavailable = 69,
+  defect = 70,
+  cannot_create = 73,
+  io = 74,
+  temporary = 75,
+  unauthorized = 77,
+  configuration = 78,
 };
 
 // One failure. `where`: target, table, topic/partition@offset, column, file:line:col.
-// `what`: the fact; `hint`: the next thing to do; `code`: the vendor's own code ("23505", "_TRANSPORT").
-// `exit` overrides the exit code that the class implies (I/O on state or files, lock held).
-// Never holds a secret or a payload beyond a short masked token.
+// `what`: the fact; `hint`: the next thing to do; `code`: the vendor's own code ("23505",
+// "_TRANSPORT"). `exit` overrides the exit code that the class implies (I/O on state or files, lock
+// held). Never holds a secret or a payload beyond a short masked token.
 struct Failure {
   FailureClass cls = FailureClass::defect;
   Effect effect = Effect::none;
-  std::string code;
-  std::string where;
-  std::string what;
-  std::string hint;
-  std::optional<ExitCode> exit;
+  std::string code{};
+  std::string where{};
+  std::string what{};
+  std::string hint{};
+  std::optional<ExitCode> exit{};
 
   std::string text() const;  // "where: what (code); hint"
   ExitCode exit_code() const;
@@ -90,8 +100,8 @@ class [[nodiscard]] Result<void> {
 
 // A broken invariant of ours: says so on stderr and aborts, in release too.
 [[noreturn]] void defect(std::string_view what, const char* file, int line);
-#define FLOW_CHECK(condition, what) \
-  do { \
+#define FLOW_CHECK(condition, what)                             \
+  do {                                                          \
     if (!(condition)) ::flow::defect(what, __FILE__, __LINE__); \
   } while (false)
 

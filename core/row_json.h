@@ -1,5 +1,6 @@
 #pragma once
-// Rows as JSON text (Kafka, file and stdout targets): number tokens as they stood, exact integers, JSON as is.
+// Rows as JSON text (Kafka, file and stdout targets): number tokens as they stood, exact integers,
+// JSON as is.
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,8 @@ void append_json(std::string& out, const Value& value);            // missing: "
 void append_json_row(std::string& out, const Columns& columns, const Value* cells);
 // CSV (RFC 4180): null and missing empty and unquoted, empty text "".
 void append_csv_row(std::string& out, std::size_t width, const Value* cells);
-// A cell as text: what a key expression or a CSV field holds. Timestamps as RFC 3339, UTC, microseconds as needed.
+// A cell as text: what a key expression or a CSV field holds. Timestamps as RFC 3339, UTC,
+// microseconds as needed.
 void append_text(std::string& out, const Value& value);
 
 }  // namespace flow

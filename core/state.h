@@ -1,5 +1,6 @@
 #pragma once
-// The state: run history, file positions, locks. One port, in SQLite or Postgres (state/), one conformance suite.
+// The state: run history, file positions, locks. One port, in SQLite or Postgres (state/), one
+// conformance suite.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace flow {
 
-// What happened to the records of a run, for one target. Always: read = written + filtered + dropped + dead +
-// pending (checked in code at every commit). Units: records.
+// What happened to the records of a run, for one target. Always: read = written + filtered +
+// dropped + dead + pending (checked in code at every commit). Units: records.
 struct Counts {
   std::uint64_t read = 0;
   std::uint64_t written = 0;   // durable in the target (superseded inside a batch included)
@@ -36,20 +37,20 @@ std::string_view name_of(RunStatus status);
 
 // One life of `flow run` on one pipeline. Times: milliseconds since the Unix epoch, UTC.
 struct RunRow {
-  std::string id;              // sortable by start: yyyymmddThhmmssZ-xxxxxx
+  std::string id;  // sortable by start: yyyymmddThhmmssZ-xxxxxx
   std::string pipeline;
-  std::string version;         // Pipeline::digest
-  std::string contract;        // resolved, one line
+  std::string version;   // Pipeline::digest
+  std::string contract;  // resolved, one line
   std::string host;
   std::int64_t pid = 0;
   std::int64_t started_ms = 0;
   std::int64_t heartbeat_ms = 0;
   std::optional<std::int64_t> ended_ms;
   RunStatus status = RunStatus::running;
-  std::uint64_t read = 0;      // of the whole run (the targets' counts each add up to it)
+  std::uint64_t read = 0;  // of the whole run (the targets' counts each add up to it)
   std::vector<TargetCounts> targets;
-  Spans positions;             // from: first read in this run; next: committed
-  std::string error;           // Failure::text(), masked
+  Spans positions;    // from: first read in this run; next: committed
+  std::string error;  // Failure::text(), masked
 };
 
 // A lock that dies with its holder. Release: destruction.
@@ -59,8 +60,8 @@ class Lock {
 };
 
 // Durable: each call returns when a crash cannot undo it. Threads: any (one call at a time inside).
-// Errors: a damaged, foreign or newer state is a Failure with exit 74 or 78, never recreated silently; a busy
-// or unreachable one is transient.
+// Errors: a damaged, foreign or newer state is a Failure with exit 74 or 78, never recreated
+// silently; a busy or unreachable one is transient.
 class StateStore {
  public:
   virtual ~StateStore() = default;
@@ -68,21 +69,24 @@ class StateStore {
   virtual std::string location() const = 0;  // masked, for people
 
   virtual Result<void> open_run(const RunRow& run) = 0;
-  virtual Result<void> heartbeat(const RunRow& run) = 0;   // counts, positions, heartbeat_ms
+  virtual Result<void> heartbeat(const RunRow& run) = 0;  // counts, positions, heartbeat_ms
   virtual Result<void> close_run(const RunRow& run) = 0;
-  // Newest first; pipeline empty: all. A running row whose run lock is free is given as interrupted.
+  // Newest first; pipeline empty: all. A running row whose run lock is free is given as
+  // interrupted.
   virtual Result<std::vector<RunRow>> runs(const std::string& pipeline, std::size_t limit) = 0;
 
   virtual Result<Spans> positions(const std::string& pipeline) = 0;
   virtual Result<std::vector<TargetMark>> marks(const std::string& pipeline) = 0;
   virtual Result<void> commit_positions(const std::string& pipeline, const std::string& run_id,
-                                        const Spans& spans, const std::vector<TargetMark>& marks) = 0;
+                                        const Spans& spans,
+                                        const std::vector<TargetMark>& marks) = 0;
 
   // Takes the named lock, waiting up to `wait`; nullptr: somebody else holds it.
   virtual Result<std::unique_ptr<Lock>> lock(const std::string& name, Millis wait) = 0;
 };
 
-// read_only: for inspection and dry runs; a state that does not exist reads as empty and is not created.
+// read_only: for inspection and dry runs; a state that does not exist reads as empty and is not
+// created.
 enum class StateAccess : std::uint8_t { read_write, read_only };
 
 }  // namespace flow

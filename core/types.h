@@ -1,5 +1,6 @@
 #pragma once
-// The words of the position: offset, position, partition, span. DESIGN calls them by the same names.
+// The words of the position: offset, position, partition, span. DESIGN calls them by the same
+// names.
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace flow {
 
-// Names one record inside its partition. Units: Kafka offset, or the byte at which a file record starts.
+// Names one record inside its partition. Units: Kafka offset, or the byte at which a file record
+// starts.
 struct Offset {
   std::int64_t value = 0;
   auto operator<=>(const Offset&) const = default;
@@ -32,9 +34,9 @@ struct PartitionId {
   std::string text() const { return topic + "/" + std::to_string(partition); }
 };
 
-// What a batch covers of one partition: [from, next). Offsets inside may skip (compaction, transaction
-// markers, aborted records); `next` is the truth about where to resume.
-// `identity`: what the position belongs to, opaque to the loop (file: device, inode, digest of the head).
+// What a batch covers of one partition: [from, next). Offsets inside may skip (compaction,
+// transaction markers, aborted records); `next` is the truth about where to resume. `identity`:
+// what the position belongs to, opaque to the loop (file: device, inode, digest of the head).
 struct Span {
   PartitionId partition;
   Position from;

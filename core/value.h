@@ -17,7 +17,19 @@ namespace flow {
 //   timestamptz           i: microseconds since the Unix epoch (an instant)
 //   uuid                  text: 36 characters, lower case
 enum class Kind : std::uint8_t {
-  missing, null, boolean, int64, float64, decimal, text, json, bytes, date, timestamp, timestamptz, uuid,
+  missing,
+  null,
+  boolean,
+  int64,
+  float64,
+  decimal,
+  text,
+  json,
+  bytes,
+  date,
+  timestamp,
+  timestamptz,
+  uuid,
 };
 std::string_view name_of(Kind kind);
 

@@ -1,0 +1,455 @@
+#include "core/mapper.h"
+
+#include <algorithm>
+
+#include "core/cast_text.h"
+#include "core/merge_order.h"
+#include "core/suggest.h"
+
+namespace flow {
+
+namespace {
+
+Failure setup(std::string where, std::string what, std::string hint) {
+  return {.cls = FailureClass::setup,
+          .where = std::move(where),
+          .what = std::move(what),
+          .hint = std::move(hint)};
+}
+
+FieldSource path_field(const std::string& name) {
+  FieldSource f;
+  f.path = {name};
+  f.text = "$." + name;
+  return f;
+}
+
+std::size_t index_of(const std::vector<std::string>& names, const std::string& name) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+bool is_null(std::string_view bytes) { return bytes.data() == nullptr; }
+
+}  // namespace
+
+Columns TargetPlan::columns() const {
+  Columns out;
+  for (const Caster& c : casts) out.push_back(c.column());
+  return out;
+}
+
+Result<Mapper> Mapper::make(const Pipeline& pipeline, const std::vector<TargetSchema>& schemas,
+                            std::unique_ptr<Decoder> decoder,
+                            std::vector<std::unique_ptr<RowTransform>> transforms) {
+  Mapper m(pipeline);
+  m.decoder_ = std::move(decoder);
+  m.transforms_ = std::move(transforms);
+  if (auto r = m.plan_fields(schemas); !r) return r.failure();
+  for (std::size_t t = 0; t < schemas.size(); ++t) {
+    if (auto r = m.plan_target(t, schemas[t]); !r) return r.failure();
+  }
+  std::vector<FieldSource> paths = m.fields_;
+  if (auto r = m.decoder_->bind(paths); !r) return r.failure();
+  m.decode_ = pipeline.format != FormatKind::raw;
+  m.cells_.resize(m.fields_.size());
+  return m;
+}
+
+// The natural cells: what the pipeline names, else what the SQL reads, else what the tables hold.
+Result<void> Mapper::plan_fields(const std::vector<TargetSchema>& schemas) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    names.push_back(name);
+    const auto spec = std::find_if(pipeline_->columns.begin(), pipeline_->columns.end(),
+                                   [&](const ColumnSpec& c) { return c.name == name; });
+    const bool found = spec != pipeline_->columns.end();
+    field_specs_.push_back(found ? &*spec : nullptr);
+    fields_.push_back(found ? spec->from : path_field(name));
+  };
+  if (!transforms_.empty()) {
+    for (const std::string& name : transforms_.front()->inputs()) add(name);
+    for (std::size_t k = 1; k < transforms_.size(); ++k) {
+      for (const std::string& name : transforms_[k]->inputs()) {
+        const auto& given = transforms_[k - 1]->outputs();
+        if (index_of(given, name) == given.size()) {
+          return setup("transform[" + std::to_string(k) + "]",
+                       "no column " + name + " comes from the step before",
+                       did_you_mean(name, given));
+        }
+      }
+    }
+    names_ = transforms_.back()->outputs();
+    return {};
+  }
+  if (!pipeline_->columns.empty()) {
+    for (const ColumnSpec& c : pipeline_->columns) add(c.name);
+  } else {
+    for (const TargetSchema& s : schemas) {
+      if (!s.fixed) continue;
+      for (const Column& c : s.columns) {
+        if (!c.generated) add(c.name);
+      }
+    }
+  }
+  for (std::size_t t = 0; t < schemas.size(); ++t) {
+    const auto& key = pipeline_->targets[t].message_key;
+    if (key && key->from == FieldSource::From::path && schemas[t].passthrough && names.empty()) {
+      names.push_back(key->text);
+      field_specs_.push_back(nullptr);
+      fields_.push_back(*key);
+    }
+  }
+  names_ = std::move(names);
+  return {};
+}
+
+Result<void> Mapper::plan_target(std::size_t t, const TargetSchema& schema) {
+  const TargetSpec& spec = pipeline_->targets[t];
+  TargetPlan plan;
+  plan.label = spec.label;
+  plan.mode = spec.mode;
+  plan.on_tombstone = spec.on_tombstone;
+  const bool named = !pipeline_->columns.empty() || !transforms_.empty();
+  plan.tombstones_pass = spec.kind == "kafka" || (schema.passthrough && !named);
+  const std::string where = "target " + spec.label;
+  const auto rule_for = [&](const std::string& name) {
+    CastRule rule;
+    rule.column.name = name;
+    for (const ColumnSpec& c : pipeline_->columns) {
+      if (c.name != name) continue;
+      rule.unit = c.unit;
+      rule.zone = c.zone;
+      rule.column.type = c.type.value_or(Type::any);
+      rule.column.limits = c.limits;
+    }
+    return rule;
+  };
+  const auto add = [&](std::size_t natural, CastRule rule) {
+    const bool key =
+        std::find(schema.key.begin(), schema.key.end(), rule.column.name) != schema.key.end();
+    if (key) plan.key.push_back(plan.casts.size());
+    plan.required_not_null.push_back(!rule.column.nullable || key ? 1 : 0);
+    plan.natural.push_back(natural);
+    plan.casts.emplace_back(std::move(rule));
+  };
+  if (!schema.fixed) {
+    const bool whole = schema.passthrough && !named;
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+      if (!whole || (spec.message_key && spec.message_key->text == names_[n]))
+        add(n, rule_for(names_[n]));
+    }
+  } else if (named) {
+    std::vector<std::string> have;
+    for (const Column& c : schema.columns) have.push_back(c.name);
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+      const std::size_t c = index_of(have, names_[n]);
+      if (c == have.size()) {
+        return setup(where, "the table has no column " + names_[n], did_you_mean(names_[n], have));
+      }
+      if (schema.columns[c].generated) {
+        return setup(where, "column " + names_[n] + " is computed by the table",
+                     "leave it out of columns");
+      }
+      CastRule rule = rule_for(names_[n]);
+      rule.column = schema.columns[c];
+      add(n, std::move(rule));
+    }
+    for (const Column& c : schema.columns) {
+      if (c.nullable || c.has_default || c.generated || index_of(names_, c.name) != names_.size())
+        continue;
+      return setup(where,
+                   "column " + c.name + " is NOT NULL without a default and nothing fills it",
+                   "name it under columns");
+    }
+  } else {
+    for (const Column& c : schema.columns) {
+      if (c.generated) continue;
+      CastRule rule;
+      rule.column = c;
+      add(index_of(names_, c.name), std::move(rule));
+    }
+  }
+  for (const std::string& k : schema.key) {
+    const bool found = std::any_of(plan.casts.begin(), plan.casts.end(),
+                                   [&](const Caster& c) { return c.column().name == k; });
+    if (!found)
+      return setup(where, "key column " + k + " is not among the columns", did_you_mean(k, names_));
+  }
+  plans_.push_back(std::move(plan));
+  return {};
+}
+
+void Mapper::map(Batch& batch) {
+  batch.rows.resize(plans_.size());
+  batch.filtered.assign(plans_.size(), 0);
+  for (std::size_t t = 0; t < plans_.size(); ++t) {
+    batch.rows[t].clear();
+    batch.rows[t].width = plans_[t].casts.size();
+  }
+  decoder_->begin(batch);
+  if (!transforms_.empty()) {
+    run_transforms(batch);
+  } else {
+    Failure failure;
+    for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
+      if (is_null(batch.records[r].value)) {
+        tombstone(batch, r);
+      } else if (natural_row(batch, r, cells_.data(), failure)) {
+        to_targets(batch, r, cells_.data());
+      } else {
+        fail_everywhere(batch, r, failure);
+      }
+    }
+  }
+  if (!batch.failures.empty() && pipeline_->on_error == OnError::fail) {
+    const auto first =
+        std::min_element(batch.failures.begin(), batch.failures.end(),
+                         [](const auto& a, const auto& b) { return a.record < b.record; });
+    Failure stop = first->failure;
+    stop.exit = ExitCode::data;
+    batch.stop = std::move(stop);
+    batch.truncate(first->record);
+    for (std::size_t t = 0; t < plans_.size(); ++t) {
+      FLOW_CHECK(batch.rows[t].rows() <= batch.records.size(), "more rows than records");
+      batch.filtered[t] = static_cast<std::uint32_t>(batch.records.size() - batch.rows[t].rows());
+    }
+  }
+  order(batch);
+}
+
+void Mapper::order(Batch& batch) const {
+  for (std::size_t t = 0; t < plans_.size(); ++t) {
+    order_rows(batch.rows[t], plans_[t].columns(), plans_[t].key);
+  }
+}
+
+// False: `failure` says why; its `where` is filled in by the caller.
+bool Mapper::natural_row(Batch& batch, std::uint32_t r, Value* cells, Failure& failure) {
+  const Record& record = batch.records[r];
+  std::fill_n(cells, fields_.size(), Value());
+  if (decode_ && !decoder_->decode(record, batch.arena, cells, failure)) return false;
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    if (fields_[f].from != FieldSource::From::path && !at_cell(batch, record, f, cells[f], failure))
+      return false;
+    const ColumnSpec* spec = field_specs_[f];
+    if (spec == nullptr || cells[f].kind() != Kind::missing) continue;
+    if (spec->fallback) {
+      cells[f] = constant(*spec->fallback);
+    } else if (spec->required) {
+      failure = {.cls = FailureClass::invalid,
+                 .where = "column " + spec->name,
+                 .what = "the record has no " + fields_[f].text + ", and the column is required"};
+      return false;
+    }
+  }
+  return true;
+}
+
+Value Mapper::constant(const FieldSource& field) {
+  const std::string& text = field.name;
+  switch (field.constant_type) {
+    case Type::boolean: return Value::boolean(text == "true");
+    case Type::int64: return Value::int64(std::strtoll(text.c_str(), nullptr, 10));
+    case Type::decimal: return Value::text(text, Kind::decimal);
+    default: return Value::text(text);
+  }
+}
+
+bool Mapper::at_cell(const Batch& batch, const Record& record, std::size_t f, Value& cell,
+                     Failure& failure) {
+  const FieldSource& field = fields_[f];
+  const auto text = [&](std::string_view bytes) {
+    if (is_null(bytes)) {
+      cell = Value::null();
+    } else {
+      cell = Value::text(bytes);
+    }
+    if (valid_utf8(bytes)) return true;
+    failure = {.cls = FailureClass::invalid, .where = field.text, .what = "is not valid UTF-8"};
+    return false;
+  };
+  switch (field.from) {
+    case FieldSource::From::path: return true;
+    case FieldSource::From::value: return text(record.value);
+    case FieldSource::From::key: return text(record.key);
+    case FieldSource::From::topic:
+      cell = Value::text(batch.spans[record.span].partition.topic);
+      return true;
+    case FieldSource::From::partition:
+      cell = Value::int64(batch.spans[record.span].partition.partition);
+      return true;
+    case FieldSource::From::offset: cell = Value::int64(record.offset.value); return true;
+    case FieldSource::From::timestamp:
+      cell = record.timestamp_ms < 0 ? Value::null()
+                                     : Value::number(Kind::timestamptz, record.timestamp_ms * 1000);
+      return true;
+    case FieldSource::From::header:
+      for (std::uint32_t h = record.header_count; h-- > 0;) {  // the last of a name counts
+        const Header& header = batch.headers[record.header_first + h];
+        if (header.name == field.name) return text(header.value);
+      }
+      cell = Value();
+      return true;
+    case FieldSource::From::constant: cell = constant(field); return true;
+  }
+  return true;
+}
+
+bool Mapper::cast_row(const TargetPlan& plan, const Value* cells, Value* out, Arena& arena,
+                      Failure& failure) const {
+  for (std::size_t c = 0; c < plan.casts.size(); ++c) {
+    out[c] = cells[plan.natural[c]];
+    std::string reason;
+    const Column& column = plan.casts[c].column();
+    if (!plan.casts[c].cast(out[c], arena, reason)) {
+      failure = {.cls = FailureClass::invalid,
+                 .where = plan.label + ", column " + column.name,
+                 .what = reason};
+      return false;
+    }
+    if (plan.required_not_null[c] != 0 && out[c].is_null()) {
+      failure = {.cls = FailureClass::invalid,
+                 .where = plan.label + ", column " + column.name,
+                 .what = std::string(out[c].kind() == Kind::missing ? "the record has no such field"
+                                                                    : "is null") +
+                         ", and the column is NOT NULL"};
+      return false;
+    }
+  }
+  return true;
+}
+
+void Mapper::to_targets(Batch& batch, std::uint32_t record, const Value* cells) {
+  Failure failure;
+  for (std::size_t t = 0; t < plans_.size(); ++t) {
+    RowSet& set = batch.rows[t];
+    Value* out = set.add(record);
+    if (cast_row(plans_[t], cells, out, batch.arena, failure)) continue;
+    set.drop_last();
+    fail(batch, record, t, std::move(failure));
+  }
+}
+
+// A record without value: per target one stated rule (flow-pipeline(5), on_tombstone).
+void Mapper::tombstone(Batch& batch, std::uint32_t record) {
+  for (std::size_t t = 0; t < plans_.size(); ++t) {
+    const TargetPlan& plan = plans_[t];
+    RowSet& set = batch.rows[t];
+    if (plan.tombstones_pass) {
+      set.add(record, RowOp::erase);
+      continue;
+    }
+    if (plan.mode == Mode::merge && plan.on_tombstone == OnTombstone::ignore) {
+      ++batch.filtered[t];
+      continue;
+    }
+    Failure failure;
+    if (plan.mode == Mode::merge && plan.on_tombstone == OnTombstone::erase) {
+      if (erase_row(batch, plan, set, record, failure)) continue;
+    } else {
+      failure = {.cls = FailureClass::invalid,
+                 .where = plan.label,
+                 .what = "the record has no value (a tombstone)",
+                 .hint = plan.mode == Mode::merge
+                             ? "on_tombstone: delete or ignore says what it means"
+                             : "an append target has no row for it"};
+    }
+    fail(batch, record, t, std::move(failure));
+  }
+}
+
+// The key columns of a tombstone come from @-sources; a single key column may also be the message
+// key itself.
+bool Mapper::erase_row(Batch& batch, const TargetPlan& plan, RowSet& set, std::uint32_t r,
+                       Failure& failure) {
+  const Record& record = batch.records[r];
+  Value* out = set.add(r, RowOp::erase);
+  for (const std::size_t k : plan.key) {
+    const Column& column = plan.casts[k].column();
+    const std::size_t f = plan.natural[k];
+    const bool at = transforms_.empty() && fields_[f].from != FieldSource::From::path;
+    std::string reason = "a tombstone does not say it";
+    bool ok = true;
+    if (at) {
+      ok = at_cell(batch, record, f, out[k], failure);
+      if (!ok) reason = failure.what;
+    } else if (plan.key.size() == 1 && !is_null(record.key)) {
+      ok = valid_utf8(record.key);
+      reason = "the message key is not valid UTF-8";
+      out[k] = Value::text(record.key);
+    }
+    if (ok) ok = plan.casts[k].cast(out[k], batch.arena, reason);
+    if (ok && !out[k].is_null()) continue;
+    set.drop_last();
+    failure = {.cls = FailureClass::invalid,
+               .where = plan.label + ", key column " + column.name,
+               .what = reason,
+               .hint = "take every key column from @key or @headers"};
+    return false;
+  }
+  return true;
+}
+
+void Mapper::fail(Batch& batch, std::uint32_t record, std::size_t target, Failure failure) {
+  const std::string at = batch.where(record);
+  failure.where = failure.where.empty() ? at : at + ", " + failure.where;
+  batch.failures.push_back({record, static_cast<std::uint32_t>(target), std::move(failure)});
+}
+
+void Mapper::fail_everywhere(Batch& batch, std::uint32_t record, const Failure& failure) {
+  for (std::size_t t = 0; t < plans_.size(); ++t) fail(batch, record, t, failure);
+}
+
+void Mapper::run_transforms(Batch& batch) {
+  enum : char { value, without, failed };
+  std::vector<char> what(batch.records.size(), value);
+  natural_.clear();
+  natural_.width = fields_.size();
+  Failure failure;
+  for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
+    if (is_null(batch.records[r].value)) {
+      what[r] = without;
+    } else if (!natural_row(batch, r, natural_.add(r), failure)) {
+      natural_.drop_last();
+      what[r] = failed;
+      fail_everywhere(batch, r, failure);
+    }
+  }
+  std::vector<RecordFailure> failures;
+  for (std::size_t k = 0; k < transforms_.size(); ++k) {
+    if (k > 0) select_columns(transforms_[k - 1]->outputs(), transforms_[k]->inputs());
+    transformed_.clear();
+    transformed_.width = transforms_[k]->outputs().size();
+    transforms_[k]->apply(batch, natural_, transformed_, failures);
+    std::swap(natural_, transformed_);
+  }
+  for (RecordFailure& f : failures) {
+    what[f.record] = failed;
+    fail_everywhere(batch, f.record, f.failure);
+  }
+  std::size_t row = 0;
+  for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
+    if (what[r] == without) tombstone(batch, r);
+    if (what[r] != value) continue;
+    if (row < natural_.rows() && natural_.record[row] == r) {
+      to_targets(batch, r, natural_.row(row++));
+    } else {
+      for (std::uint32_t& n : batch.filtered) ++n;
+    }
+  }
+}
+
+// Lays natural_ out as the next transform wants its inputs.
+void Mapper::select_columns(const std::vector<std::string>& have,
+                            const std::vector<std::string>& want) {
+  std::vector<Value> cells;
+  cells.reserve(natural_.rows() * want.size());
+  for (std::size_t r = 0; r < natural_.rows(); ++r) {
+    for (const std::string& name : want) cells.push_back(natural_.row(r)[index_of(have, name)]);
+  }
+  natural_.cells = std::move(cells);
+  natural_.width = want.size();
+}
+
+}  // namespace flow
