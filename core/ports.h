@@ -118,6 +118,8 @@ class Decoder {
   virtual ~Decoder() = default;
   // fields[i] is what cells[i] gets; only FieldSource::From::path entries are bound here.
   virtual Result<void> bind(const std::vector<FieldSource>& fields) = 0;
+  // Once per batch, before its decode() calls: for decoders that read record headers (CSV's header line).
+  virtual void begin(const Batch& batch) { (void)batch; }
   // False: the record does not decode; `failure` says why (class invalid). Missing fields are
   // Kind::missing.
   virtual bool decode(const Record& record, Arena& arena, Value* cells, Failure& failure) = 0;
