@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ports.h"
@@ -34,6 +35,12 @@ struct TargetCounts {
 
 enum class RunStatus : std::uint8_t { running, done, drained, failed, interrupted };
 std::string_view name_of(RunStatus status);
+std::optional<RunStatus> run_status_named(std::string_view name);
+
+// A new id of a run that starts at this time: yyyymmddThhmmssZ-xxxxxx, the last part random.
+std::string make_run_id(std::int64_t started_ms);
+// The lock that a run holds from open_run() until it ends.
+std::string run_lock_name(std::string_view run_id);
 
 // One life of `flow run` on one pipeline. Times: milliseconds since the Unix epoch, UTC.
 struct RunRow {

@@ -8,6 +8,7 @@
 namespace flow {
 
 // url: sqlite:PATH or postgres://... (own schema `flow`). Creates and migrates when read_write.
-Result<std::unique_ptr<StateStore>> open_state(const std::string& url, StateAccess access, Log& log);
+Result<std::unique_ptr<StateStore>> open_state(const std::string& url, StateAccess access,
+                                               Log& log);
 
 }  // namespace flow
