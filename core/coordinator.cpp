@@ -121,8 +121,7 @@ CommitCoordinator::Wake CommitCoordinator::wait_to_retry(Millis wait, std::strin
                                                          const bool& ends) {
   std::unique_lock lock(mutex_);
   retrying_ = std::move(step);
-  const std::size_t releasing = releasing_.size();
-  wake_.wait_for(lock, wait, [&] { return ends || releasing_.size() != releasing; });
+  wake_.wait_for(lock, wait, [&] { return ends || releases_ != releases_seen_; });
   retrying_.clear();
   return ends ? Wake::given_up : Wake::again;
 }
@@ -133,6 +132,7 @@ void CommitCoordinator::drop_released(Batch& batch) {
   std::vector<char> gone(batch.spans.size(), 0);
   {
     const std::scoped_lock lock(mutex_);
+    releases_seen_ = releases_;
     if (releasing_.empty() && lost_.empty()) return;
     for (std::size_t i = 0; i < batch.spans.size(); ++i) {
       const PartitionId& p = batch.spans[i].partition;
@@ -165,6 +165,7 @@ void CommitCoordinator::give_up(bool now) {
 void CommitCoordinator::release(const std::vector<PartitionId>& partitions, Release how, bool now) {
   {
     const std::scoped_lock lock(mutex_);
+    ++releases_;
     releasing_.insert(partitions.begin(), partitions.end());
     if (how == Release::lost) lost_.insert(partitions.begin(), partitions.end());
   }

@@ -66,6 +66,8 @@ class CommitCoordinator {
   bool give_up_ = false;             // a drain: no further attempt at a target that fails
   bool cancelled_ = false;           // the drain timed out: stop whatever is under way
   std::set<PartitionId> releasing_;  // being revoked or lost
+  std::uint64_t releases_ = 0;       // counts release() calls
+  std::uint64_t releases_seen_ = 0;  // of these, taken out of the batch in hand
   std::set<PartitionId> lost_;       // never to be committed
   std::string retrying_;
   std::vector<TargetMark> marks_;

@@ -70,6 +70,7 @@ class Loop final : public PartitionListener, public ReadControl {
   std::deque<Batch*> ready_;
   Batch* in_flight_ = nullptr;
   bool reading_done_ = false;
+  bool writing_done_ = false;
   bool ended_ = false;  // all threads may go
   std::optional<Failure> failure_;
   std::map<PartitionId, Span> committed_;
@@ -122,7 +123,7 @@ void Loop::read_all() {
     reading_done_ = true;
     changed_.notify_all();
     // The group membership is kept until the last batch is committed.
-    while (!ready_.empty() || in_flight_ != nullptr) {
+    while (!writing_done_ && (!ready_.empty() || in_flight_ != nullptr)) {
       changed_.wait_for(lock, Millis{50});
       lock.unlock();
       const auto alive = parts_.source->keep_alive();
@@ -169,6 +170,10 @@ Result<bool> Loop::read_one() {
   const bool stops = batch->stop.has_value();
   {
     const std::scoped_lock lock(mutex_);
+    if (writing_done_) {
+      account_.abandoned(taken);
+      return false;
+    }
     taken_[batch] = taken;
     ready_.push_back(batch);
     writer_idle_ = false;
@@ -264,6 +269,7 @@ void Loop::write_all() {
       writer_idle_ = ready_.empty();
       if (!go_on) {
         stop_reading_ = true;
+        writing_done_ = true;
         for (Batch* b : ready_) account_.abandoned(taken_[b]);
         ready_.clear();
       }

@@ -17,6 +17,12 @@ Failure setup(std::string where, std::string what, std::string hint) {
           .hint = std::move(hint)};
 }
 
+// A hint for people: the nearest right name, or nothing.
+std::string nearest_hint(const std::string& name, const std::vector<std::string>& names) {
+  const std::string near = nearest_name(name, {names.begin(), names.end()});
+  return near.empty() ? "" : "did you mean " + near + "?";
+}
+
 FieldSource path_field(const std::string& name) {
   FieldSource f;
   f.path = {name};
@@ -75,7 +81,7 @@ Result<void> Mapper::plan_fields(const std::vector<TargetSchema>& schemas) {
         if (index_of(given, name) == given.size()) {
           return setup("transform[" + std::to_string(k) + "]",
                        "no column " + name + " comes from the step before",
-                       did_you_mean(name, given));
+                       nearest_hint(name, given));
         }
       }
     }
@@ -145,7 +151,7 @@ Result<void> Mapper::plan_target(std::size_t t, const TargetSchema& schema) {
     for (std::size_t n = 0; n < names_.size(); ++n) {
       const std::size_t c = index_of(have, names_[n]);
       if (c == have.size()) {
-        return setup(where, "the table has no column " + names_[n], did_you_mean(names_[n], have));
+        return setup(where, "the table has no column " + names_[n], nearest_hint(names_[n], have));
       }
       if (schema.columns[c].generated) {
         return setup(where, "column " + names_[n] + " is computed by the table",
@@ -174,7 +180,7 @@ Result<void> Mapper::plan_target(std::size_t t, const TargetSchema& schema) {
     const bool found = std::any_of(plan.casts.begin(), plan.casts.end(),
                                    [&](const Caster& c) { return c.column().name == k; });
     if (!found)
-      return setup(where, "key column " + k + " is not among the columns", did_you_mean(k, names_));
+      return setup(where, "key column " + k + " is not among the columns", nearest_hint(k, names_));
   }
   plans_.push_back(std::move(plan));
   return {};

@@ -1,0 +1,310 @@
+#include "core/loop.h"
+
+#include <atomic>
+#include <doctest/doctest.h>
+#include <thread>
+
+#include "tests/support/memory_parts.h"
+
+using namespace flow;
+using namespace flow::test;
+
+namespace {
+
+// A pipeline of in-memory parts. Batches of 10 records.
+struct World {
+  Pipeline pipeline;
+  MemorySource source;
+  MemoryPositions positions;
+  std::vector<std::unique_ptr<MemoryTarget>> targets;
+  MemoryLog log;
+  StopSignal stop;
+  LoopLimits limits;
+  std::optional<Mapper> mapper;
+
+  explicit World(std::size_t target_count = 1) {
+    pipeline.name = "test";
+    pipeline.source.batch.records = 10;
+    pipeline.retry.initial = Millis{1};
+    pipeline.retry.max = Millis{5};
+    for (std::size_t t = 0; t < target_count; ++t) {
+      TargetSpec spec;
+      spec.kind = "memory";
+      spec.label = "target" + std::to_string(t);
+      pipeline.targets.push_back(spec);
+      targets.push_back(std::make_unique<MemoryTarget>(spec));
+    }
+  }
+
+  void fill(const std::string& topic, int partition, int count) {
+    auto& values = source.data[{topic, partition}];
+    for (int i = 0; i < count; ++i) values.push_back("v" + std::to_string(i));
+  }
+
+  LoopEnd run() {
+    std::vector<TargetSchema> schemas;
+    LoopParts parts;
+    for (auto& t : targets) {
+      schemas.push_back(*t->prepare({}));
+      parts.targets.push_back(t.get());
+    }
+    auto made = Mapper::make(pipeline, schemas, std::make_unique<MemoryDecoder>(), {});
+    REQUIRE(made.ok());
+    mapper.emplace(std::move(made).value());
+    parts.pipeline = &pipeline;
+    parts.source = &source;
+    parts.positions = &positions;
+    parts.mapper = &*mapper;
+    parts.log = &log;
+    parts.stop = &stop;
+    parts.limits = limits;
+    return run_loop(parts);
+  }
+
+  static std::vector<std::string> names(const std::string& topic, int partition, int from, int to) {
+    std::vector<std::string> out;
+    for (int i = from; i < to; ++i)
+      out.push_back(topic + "/" + std::to_string(partition) + "@" + std::to_string(i));
+    return out;
+  }
+};
+
+Failure transient(Effect effect = Effect::none) {
+  return {.cls = FailureClass::transient, .effect = effect, .where = "test", .what = "down"};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every record reaches every target once and in order, and the position stands behind the "
+    "last") {
+  World w(2);
+  w.fill("a", 0, 95);
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::done);
+  CHECK(w.targets[0]->written == World::names("a", 0, 0, 95));
+  CHECK(w.targets[1]->written == World::names("a", 0, 0, 95));
+  CHECK(w.positions.next.at({"a", 0}) == 95);
+  CHECK(end.progress.counts[1].counts.written == 95);
+  CHECK(end.progress.counts[1].counts.pending == 0);
+  CHECK(w.source.closed);
+}
+
+TEST_CASE("the position never moves before every target has the batch") {
+  World w(2);
+  w.fill("a", 0, 50);
+  w.positions.before_commit = [&](const Spans& spans) -> Result<void> {
+    for (const Span& s : spans) {
+      CHECK(w.targets[0]->written_so_far().size() >= static_cast<std::size_t>(s.next.next));
+      CHECK(w.targets[1]->written_so_far().size() >= static_cast<std::size_t>(s.next.next));
+    }
+    return {};
+  };
+  CHECK(w.run().status == RunStatus::done);
+}
+
+TEST_CASE(
+    "a transient failure is tried again with the same rows and no record is lost or overtaken") {
+  World w;
+  w.fill("a", 0, 40);
+  w.targets[0]->before_write = [](int attempt) -> Result<void> {
+    if (attempt % 3 != 0) return transient();
+    return {};
+  };
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::done);
+  CHECK(w.targets[0]->written == World::names("a", 0, 0, 40));
+  CHECK(end.progress.counts[0].counts.retries == 8);
+  CHECK(w.log.has("retry.started"));
+  CHECK(w.log.has("retry.ended"));
+}
+
+TEST_CASE(
+    "an outcome that is not known is written again and counted as a possible repeat for append") {
+  World w;
+  w.fill("a", 0, 10);
+  w.targets[0]->before_write = [](int attempt) -> Result<void> {
+    if (attempt == 1) return transient(Effect::unknown);
+    return {};
+  };
+  const LoopEnd end = w.run();
+  CHECK(end.progress.counts[0].counts.repeats == 10);
+  CHECK(w.log.has("write.in_doubt"));
+}
+
+TEST_CASE("a failure that is not transient ends the run and leaves the position before the batch") {
+  World w;
+  w.fill("a", 0, 30);
+  w.targets[0]->before_write = [](int attempt) -> Result<void> {
+    if (attempt == 2) return Failure{.cls = FailureClass::unauthorized, .what = "no"};
+    return {};
+  };
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::failed);
+  CHECK(end.failure->exit_code() == ExitCode::unauthorized);
+  CHECK(w.positions.next.at({"a", 0}) == 10);
+  CHECK(end.progress.counts[0].counts.written == 10);
+  const Counts& c = end.progress.counts[0].counts;
+  CHECK(c.read == c.written + c.filtered + c.dropped + c.dead + c.pending);
+}
+
+TEST_CASE("the retry budget ends a run that cannot write, with exit 69") {
+  World w;
+  w.pipeline.retry.for_ = Millis{20};
+  w.fill("a", 0, 5);
+  w.targets[0]->before_write = [](int) -> Result<void> { return transient(); };
+  const LoopEnd end = w.run();
+  CHECK(end.failure->exit_code() == ExitCode::unavailable);
+  CHECK(w.positions.next.empty());
+}
+
+TEST_CASE(
+    "transform_on_error: fail stops at the record: what is before it is durable, the position just "
+    "before it") {
+  World w;
+  w.fill("a", 0, 10);
+  w.source.data[{"a", 0}][7] = "bad";
+  const LoopEnd end = w.run();
+  CHECK(end.failure->exit_code() == ExitCode::data);
+  CHECK(end.failure->where.find("a/0@7") != std::string::npos);
+  CHECK(w.targets[0]->written == World::names("a", 0, 0, 7));
+  CHECK(w.positions.next.at({"a", 0}) == 7);
+}
+
+TEST_CASE("transform_on_error: drop leaves out the bad record only, and counts it") {
+  World w;
+  w.pipeline.on_error = OnError::drop;
+  w.fill("a", 0, 10);
+  w.source.data[{"a", 0}][7] = "bad";
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::done);
+  auto expected = World::names("a", 0, 0, 10);
+  expected.erase(expected.begin() + 7);
+  CHECK(w.targets[0]->written == expected);
+  CHECK(w.positions.next.at({"a", 0}) == 10);
+  CHECK(end.progress.counts[0].counts.dropped == 1);
+  CHECK(w.log.has("record.dropped"));
+}
+
+TEST_CASE("a stop request finishes the batches in hand and commits them") {
+  World w;
+  w.source.bounded = false;
+  w.fill("a", 0, 100);
+  w.positions.after_commit = [&] { w.stop.drain(); };
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::drained);
+  CHECK(w.positions.next.at({"a", 0}) == static_cast<std::int64_t>(w.targets[0]->written.size()));
+}
+
+TEST_CASE("a drain that takes too long cancels the write and ends with exit 75") {
+  World w;
+  w.pipeline.drain_timeout = Millis{50};
+  w.fill("a", 0, 10);
+  MemoryTarget& target = *w.targets[0];
+  target.before_write = [&](int) -> Result<void> {
+    w.stop.drain();
+    while (!target.cancelled) std::this_thread::yield();
+    return transient();
+  };
+  const LoopEnd end = w.run();
+  CHECK(end.failure->exit_code() == ExitCode::temporary);
+  CHECK(w.positions.next.empty());
+}
+
+TEST_CASE("--limit reads that many records and no more") {
+  World w;
+  w.limits.records = 23;
+  w.fill("a", 0, 95);
+  const LoopEnd end = w.run();
+  CHECK(end.status == RunStatus::done);
+  CHECK(w.targets[0]->written == World::names("a", 0, 0, 23));
+  CHECK(w.positions.next.at({"a", 0}) == 23);
+}
+
+TEST_CASE("the source is kept alive while a target blocks") {
+  World w;
+  w.fill("a", 0, 95);
+  w.targets[0]->before_write = [&](int attempt) -> Result<void> {
+    while (attempt == 1 && w.source.kept_alive == 0) std::this_thread::yield();
+    return {};
+  };
+  CHECK(w.run().status == RunStatus::done);
+  CHECK(w.source.kept_alive > 0);
+}
+
+TEST_CASE("a revoked partition is committed when its write goes well, and not written afterwards") {
+  World w;
+  w.fill("a", 0, 30);
+  w.fill("a", 1, 30);
+  int reads = 0;
+  std::size_t written_at_release = 0;
+  w.source.before_read = [&](PartitionListener& listener) {
+    if (++reads != 3) return;
+    listener.released({{"a", 1}}, Release::revoked);
+    w.source.gone.insert({"a", 1});
+    for (const std::string& name : w.targets[0]->written)
+      written_at_release += name.starts_with("a/1") ? 1 : 0;
+  };
+  CHECK(w.run().status == RunStatus::done);
+  std::size_t written = 0;
+  for (const std::string& name : w.targets[0]->written) written += name.starts_with("a/1") ? 1 : 0;
+  CHECK(written == written_at_release);
+  const auto next = w.positions.next.find({"a", 1});
+  CHECK((next == w.positions.next.end() ? 0 : next->second) == static_cast<std::int64_t>(written));
+  CHECK(w.positions.next.at({"a", 0}) == 30);
+}
+
+TEST_CASE("a lost partition is not committed although its rows were just written") {
+  World w;
+  w.fill("a", 0, 10);
+  w.fill("a", 1, 10);
+  w.pipeline.source.batch.records = 15;  // one batch holds both partitions
+  std::atomic<bool> writing{false};
+  std::atomic<bool> lost{false};
+  int reads = 0;
+  w.targets[0]->before_write = [&](int attempt) -> Result<void> {
+    if (attempt != 1) return {};
+    writing = true;
+    while (!w.targets[0]->cancelled) std::this_thread::yield();
+    return {};
+  };
+  w.source.before_read = [&](PartitionListener& listener) {
+    if (++reads != 2) return;
+    while (!writing) std::this_thread::yield();
+    w.source.gone.insert({"a", 1});
+    listener.released({{"a", 1}}, Release::lost);
+    lost = true;
+  };
+  CHECK(w.run().status == RunStatus::done);
+  CHECK(lost);
+  CHECK(w.positions.next.at({"a", 0}) == 10);
+  CHECK_FALSE(w.positions.next.contains({"a", 1}));
+}
+
+TEST_CASE(
+    "a partition revoked while its target is down is given up at once; the others are written") {
+  World w;
+  w.fill("a", 0, 10);
+  w.fill("a", 1, 10);
+  w.pipeline.source.batch.records = 20;
+  w.pipeline.retry.initial = w.pipeline.retry.max = Millis{100'000};
+  std::atomic<bool> failed{false};
+  int reads = 0;
+  w.source.bounded = false;
+  w.targets[0]->before_write = [&](int attempt) -> Result<void> {
+    if (attempt != 1) return {};
+    failed = true;
+    return transient();
+  };
+  w.source.before_read = [&](PartitionListener& listener) {
+    if (++reads != 2) return;
+    while (!failed) std::this_thread::yield();
+    w.source.gone.insert({"a", 1});
+    listener.released({{"a", 1}}, Release::revoked);
+    w.source.bounded = true;
+  };
+  CHECK(w.run().status == RunStatus::done);
+  CHECK(w.targets[0]->written == World::names("a", 0, 0, 10));
+  CHECK(w.positions.next.at({"a", 0}) == 10);
+  CHECK_FALSE(w.positions.next.contains({"a", 1}));
+}
