@@ -54,6 +54,8 @@ struct Failure {
   std::string what{};
   std::string hint{};
   std::optional<ExitCode> exit{};
+  // invalid, from Target::write(): index into Batch::records of the one at fault, when it is known
+  std::optional<std::uint32_t> record{};
 
   std::string text() const;  // "where: what (code); hint"
   ExitCode exit_code() const;
