@@ -1,0 +1,225 @@
+#include <algorithm>
+
+#include "cli/pipeline_reader.h"
+#include "cli/postgres_url.h"
+
+namespace flow {
+namespace {
+
+constexpr std::size_t postgres_name_bytes_max = 63;
+
+// The parts of public."Order Items"; empty: not a table name.
+std::vector<std::string> table_parts(const std::string& table) {
+  std::vector<std::string> out;
+  std::size_t i = 0;
+  while (true) {
+    std::string part;
+    if (i < table.size() && table[i] == '"') {
+      for (++i; i < table.size(); ++i) {
+        if (table[i] == '"' && (i + 1 == table.size() || table[++i] != '"')) break;
+        part += table[i];
+      }
+      if (table.back() != '"' && i >= table.size()) return {};
+      if (i < table.size() && table[i] == '"') ++i;
+    } else {
+      while (i < table.size() && table[i] != '.' && table[i] != '"') part += table[i++];
+    }
+    if (part.empty()) return {};
+    out.push_back(std::move(part));
+    if (i == table.size()) return out;
+    if (table[i] != '.') return {};
+    ++i;
+  }
+}
+
+class TargetRules {
+ public:
+  TargetRules(Reading& reading, std::size_t index)
+      : reading_(reading),
+        pipeline_(reading.pipeline),
+        target_(reading.pipeline.targets[index]),
+        path_("targets[" + std::to_string(index) + "]") {}
+
+  void check() {
+    if (target_.kind == "postgres" || target_.kind == "sqlite") {
+      url();
+      table();
+      modes();
+      created();
+    } else if (target_.kind == "kafka") {
+      kafka();
+    } else if (target_.kind == "file") {
+      file();
+    }
+    if (target_.kind == "postgres") long_names();
+  }
+
+ private:
+  std::string at(std::string_view name) const { return path_ + "." + std::string(name); }
+  void fault(const std::string& path, std::string message) {
+    reading_.fault(reading_.place_of(path), path, std::move(message));
+  }
+
+  void url() {
+    if (target_.url.empty()) return;
+    const bool postgres = looks_like_postgres(target_.url);
+    const bool sqlite = target_.url.rfind("sqlite:", 0) == 0;
+    if (target_.kind == "sqlite") {
+      if (!sqlite) {
+        fault(at("url"),
+              postgres ? "is the URL of a PostgreSQL database; write kind: postgres, or sqlite:PATH"
+                       : "is not the URL of a SQLite file; write sqlite:PATH");
+      } else if (target_.url == "sqlite:" || target_.url.find(":memory:") != std::string::npos) {
+        fault(at("url"), "names no file; write sqlite:PATH");
+      }
+    } else if (!postgres) {
+      fault(at("url"), sqlite ? "is the URL of a SQLite file; write kind: sqlite, or postgres://..."
+                              : "is not the URL of a PostgreSQL database; write "
+                                "postgres://user:password@host:5432/database");
+    } else if (std::string why = check_postgres_url(target_.url); !why.empty()) {
+      fault(at("url"), std::move(why));
+    }
+  }
+
+  void table() {
+    if (target_.table.empty()) return;
+    const auto parts = table_parts(target_.table);
+    if (parts.empty() || parts.size() > 2) {
+      fault(at("table"),
+            shown_value(target_.table) +
+                " is not a table name; write table, schema.table or \"Schema\".\"Table\"");
+      return;
+    }
+    if (target_.kind == "postgres") {
+      for (const std::string& part : parts) too_long(at("table"), part);
+    }
+  }
+
+  void too_long(const std::string& path, const std::string& name) {
+    if (name.size() <= postgres_name_bytes_max) return;
+    fault(path, shown_value(name) + " has " + std::to_string(name.size()) +
+                    " bytes and PostgreSQL would cut it at 63; use a shorter name");
+  }
+
+  void long_names() {
+    for (const ColumnSpec& column : pipeline_.columns)
+      too_long("columns." + column.name, column.name);
+    for (std::size_t i = 0; i < target_.key.size(); ++i) {
+      too_long(at("key[" + std::to_string(i) + "]"), target_.key[i]);
+    }
+  }
+
+  void modes() {
+    if (target_.mode == Mode::append) {
+      for (const char* name : {"key", "on_tombstone"}) {
+        if (!reading_.has(at(name))) continue;
+        fault(at(name), std::string(name) +
+                            " belongs to mode: merge, and this target appends; write mode: "
+                            "merge, or remove it");
+      }
+      return;
+    }
+    if (!reading_.has(at("key"))) {
+      fault(at("mode"),
+            "merge needs a key: the columns that tell rows apart, as in key: [order_id]");
+    }
+    if (pipeline_.columns.empty() || !pipeline_.transform.empty()) return;
+    for (std::size_t i = 0; i < target_.key.size(); ++i) {
+      const auto found =
+          std::find_if(pipeline_.columns.begin(), pipeline_.columns.end(),
+                       [&](const ColumnSpec& c) { return c.name == target_.key[i]; });
+      if (found == pipeline_.columns.end()) {
+        fault(at("key[" + std::to_string(i) + "]"),
+              shown_value(target_.key[i]) + " is not one of columns");
+      }
+    }
+  }
+
+  void created() {
+    if (!target_.create_table) return;
+    std::string untyped;
+    for (const ColumnSpec& column : pipeline_.columns) {
+      if (!column.type) untyped += (untyped.empty() ? "" : ", ") + column.name;
+    }
+    if (pipeline_.columns.empty() && !reading_.has("columns")) {
+      fault(at("create_table"),
+            "needs columns with types to create the table from, as in columns: "
+            "{order_id: {from: $.order_id, type: bigint}}");
+    } else if (!untyped.empty()) {
+      fault(at("create_table"), "needs a type for each column, and these have none: " + untyped);
+    }
+  }
+
+  void kafka() {
+    std::string why = target_.brokers.empty() ? "" : check_brokers(target_.brokers);
+    if (!why.empty()) fault(at("brokers"), std::move(why));
+    if (target_.topic.empty()) return;
+    why = target_.topic.front() == '^' ? "is a pattern, and a target writes to one topic"
+                                       : check_topic_name(target_.topic);
+    if (!why.empty()) fault(at("topic"), shown_value(target_.topic) + " " + why);
+    const KafkaSourceSpec& source = pipeline_.source.kafka;
+    const bool loops =
+        pipeline_.source.kind == "kafka" && source.brokers == target_.brokers &&
+        std::find(source.topics.begin(), source.topics.end(), target_.topic) != source.topics.end();
+    if (loops)
+      fault(at("topic"),
+            "is a topic that the source reads; the pipeline would feed itself for ever");
+  }
+
+  void file() {
+    if (target_.path.empty()) return;
+    const auto& read = pipeline_.source.file.paths;
+    if (std::find(read.begin(), read.end(), target_.path) != read.end()) {
+      fault(at("path"), "is a file that the source reads; write to another");
+    }
+    if (target_.path.back() == '/') fault(at("path"), "is a directory; name a file in it");
+  }
+
+  Reading& reading_;
+  const Pipeline& pipeline_;
+  const TargetSpec& target_;
+  std::string path_;
+};
+
+// Where a target writes; two targets with the same place would mix or repeat their rows.
+std::string place_written(const TargetSpec& target) {
+  if (target.kind == "stdout") return "standard output";
+  if (target.kind == "file") return target.path.empty() ? "" : "file " + target.path;
+  if (target.kind == "kafka") {
+    return target.topic.empty() ? "" : "topic " + target.topic + "\n" + target.brokers;
+  }
+  return target.table.empty() ? "" : "table " + target.table + "\n" + target.url;
+}
+
+void check_pairs(Reading& reading) {
+  const auto& targets = reading.pipeline.targets;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::string path = "targets[" + std::to_string(i) + "]";
+    for (std::size_t k = 0; k < i; ++k) {
+      const std::string other = "targets[" + std::to_string(k) + "]";
+      const std::string place = place_written(targets[i]);
+      if (!place.empty() && place == place_written(targets[k])) {
+        reading.fault(reading.place_of(path), path,
+                      "writes to the same " + place.substr(0, place.find('\n')) + " as " + other +
+                          "; remove one");
+      } else if (!targets[i].kind.empty() && targets[i].label == targets[k].label) {
+        const bool given = reading.has(path + ".label");
+        reading.fault(reading.place_of(given ? path + ".label" : path), path + ".label",
+                      shown_value(targets[i].label) + " is also the label of " + other +
+                          "; give each target a label of its own");
+      } else {
+        continue;
+      }
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+void check_target_rules(Reading& reading) {
+  for (std::size_t i = 0; i < reading.pipeline.targets.size(); ++i) TargetRules(reading, i).check();
+  check_pairs(reading);
+}
+
+}  // namespace flow

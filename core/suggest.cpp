@@ -1,0 +1,64 @@
+#include "core/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+
+namespace flow {
+namespace {
+
+constexpr std::size_t longest_compared = 64;
+
+std::string folded(std::string_view name) {
+  std::string out(name);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::tolower(c));
+  });
+  return out;
+}
+
+// Edits (insert, delete, change, swap of neighbours) between two short names.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view wrong, const std::vector<std::string_view>& names) {
+  if (wrong.empty() || wrong.size() > longest_compared) return "";
+  const std::string from = folded(wrong);
+  std::string_view best;
+  std::size_t best_distance = 0;
+  for (const std::string_view name : names) {
+    const std::string to = folded(name);
+    const std::size_t allowed = std::max<std::size_t>(1, std::max(from.size(), to.size()) / 3);
+    const std::size_t edits = distance(from, to);
+    if (edits > allowed || edits >= from.size() || edits >= to.size()) continue;
+    if (best.empty() || edits < best_distance) {
+      best = name;
+      best_distance = edits;
+    }
+  }
+  return std::string(best);
+}
+
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& names) {
+  const std::string near = nearest_name(wrong, names);
+  return near.empty() ? "" : "; did you mean \"" + near + "\"?";
+}
+
+}  // namespace flow
