@@ -1,0 +1,348 @@
+#include "connectors/kafka_target.h"
+
+#include <algorithm>
+
+#include "connectors/registry.h"
+#include "core/failure_point.h"
+#include "core/row_json.h"
+
+namespace flow {
+namespace kafka {
+
+namespace {
+
+constexpr Millis close_wait{5'000};
+constexpr Millis purge_wait{5'000};
+constexpr int poll_each = 512;  // messages between two looks at the delivery reports
+
+std::uint32_t record_of(const rd_kafka_message_t& message) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(message._private));
+}
+
+void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+  Deliveries& d = static_cast<TargetShared&>(*static_cast<Shared*>(opaque)).deliveries;
+  --d.open;
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) [[likely]] {
+    ++d.delivered;
+    return;
+  }
+  if (rd_kafka_message_status(message) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED) d.in_doubt = true;
+  if (d.failed++ != 0) return;
+  d.code = message->err;
+  d.record = record_of(*message);
+}
+
+void configure(rd_kafka_conf_t* conf) { rd_kafka_conf_set_dr_msg_cb(conf, on_delivery); }
+
+bool armed(Point point) {
+  return (failure_point::armed.load(std::memory_order_relaxed) &
+          (1U << static_cast<unsigned>(point))) != 0;
+}
+
+}  // namespace
+
+KafkaTarget::KafkaTarget(const Context& context, const TargetSpec& spec)
+    : pipeline_(context.pipeline),
+      spec_(spec),
+      where_("kafka " + spec.brokers + ", topic " + spec.topic),
+      log_(context.log) {}
+
+KafkaTarget::~KafkaTarget() { close(); }
+
+Settings KafkaTarget::settings() const {
+  Settings s = {
+      {"client.id", "flow"},
+      {"linger.ms", "5"},
+      {"batch.size", "1000000"},
+      {"batch.num.messages", "100000"},
+      {"queue.buffering.max.messages", "100000"},
+      {"queue.buffering.max.kbytes", "16384"},
+      {"message.timeout.ms", "30000"},
+      {"partitioner", "murmur2_random"},
+      {"socket.nagle.disable", "true"},
+      {"reconnect.backoff.max.ms", "1000"},
+  };
+  // A batch larger than the topic takes would fail as a whole.
+  if (message_bytes_max_) s.emplace_back("message.max.bytes", *message_bytes_max_);
+  add_properties(s, spec_.properties);
+  s.emplace_back("bootstrap.servers", spec_.brokers);
+  s.emplace_back("acks", "all");
+  s.emplace_back("enable.idempotence", "true");
+  return s;
+}
+
+Result<TargetSchema> KafkaTarget::prepare(const std::vector<ColumnSpec>&) {
+  {
+    auto shared = std::make_shared<Shared>();
+    shared->log = log_;
+    auto probe = Client::make(RD_KAFKA_CONSUMER, probe_settings(spec_.brokers, spec_.properties),
+                              shared, where_);
+    if (!probe) return std::move(probe).failure();
+    auto topics = list_topics(**probe);
+    if (!topics) return std::move(topics).failure();
+    if (std::none_of(topics->begin(), topics->end(),
+                     [&](const TopicInfo& t) { return t.name == spec_.topic; }))
+      return absent_topic(**probe, spec_.topic, *topics, "the target's topic");
+    message_bytes_max_ = topic_config(**probe, spec_.topic, "max.message.bytes");
+  }
+  if (auto r = connect(); !r) return std::move(r).failure();
+  TargetSchema schema;
+  schema.passthrough = true;
+  return schema;
+}
+
+Result<void> KafkaTarget::connect() {
+  shared_ = std::make_shared<TargetShared>();
+  shared_->log = log_;
+  auto client = Client::make(RD_KAFKA_PRODUCER, settings(), shared_, where_, configure);
+  if (!client) return std::move(client).failure();
+  client_ = std::move(*client);
+  topic_.reset(rd_kafka_topic_new(client_->raw(), spec_.topic.c_str(), nullptr));
+  if (!topic_) return client_->failure(rd_kafka_last_error());
+  return {};
+}
+
+Result<void> KafkaTarget::start(const Columns& plan, const std::optional<TargetMark>&) {
+  plan_ = plan;
+  return plan_key();
+}
+
+// A key that is a field of the value comes with the plan: as a column, or alone beside records that
+// pass through as they are.
+Result<void> KafkaTarget::plan_key() {
+  passthrough_ = plan_.empty();
+  if (!spec_.message_key) return {};
+  const FieldSource& key = *spec_.message_key;
+  if (key.from != FieldSource::From::path) {
+    key_from_ = key.from == FieldSource::From::key ? KeyFrom::record : KeyFrom::field;
+    return {};
+  }
+  key_from_ = KeyFrom::cell;
+  std::string name = key.text;
+  if (plan_.size() == 1 && plan_.front().name == key.text) {
+    passthrough_ = true;
+  } else {
+    const auto spec = std::find_if(
+        pipeline_->columns.begin(), pipeline_->columns.end(), [&](const ColumnSpec& c) {
+          return c.from.from == FieldSource::From::path && c.from.path == key.path;
+        });
+    const bool renamed = spec != pipeline_->columns.end() && pipeline_->transform.empty();
+    if (renamed) name = spec->name;
+    if (!renamed && key.path.size() == 1) name = key.path.front();
+  }
+  const auto at = std::find_if(plan_.begin(), plan_.end(),
+                               [&](const Column& column) { return column.name == name; });
+  if (at == plan_.end()) {
+    return Failure{.cls = FailureClass::setup,
+                   .where = "target " + spec_.label,
+                   .what = "the message key " + key.text + " is not among the columns",
+                   .hint = "add a column for it, or leave key out to keep the records' own keys"};
+  }
+  key_cell_ = static_cast<std::size_t>(at - plan_.begin());
+  return {};
+}
+
+Result<void> KafkaTarget::write(const Batch& batch, const RowSet& rows) {
+  cancelled_ = false;
+  if (auto f = reach(Point::target_write_before)) return *f;
+  if (!client_) {
+    if (auto r = connect(); !r) return r;
+  }
+  shared_->deliveries = {};
+  auto sent = send(batch, rows);
+  if (sent) {
+    if (auto f = reach(Point::target_commit_before)) sent = std::move(*f);
+  }
+  if (sent) sent = settle(batch);
+  if (!sent) {
+    abandon();
+    return sent;
+  }
+  if (auto f = reach(Point::target_commit_applied)) return *f;
+  if (auto f = reach(Point::target_commit_after)) return *f;
+  return {};
+}
+
+Result<void> KafkaTarget::send(const Batch& batch, const RowSet& rows) {
+  const std::size_t count = rows.order.size();
+  const std::size_t torn_at = armed(Point::target_write_torn) ? count / 2 : count;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == torn_at) {
+      if (auto r = settle(batch); !r) return r;
+      if (auto f = reach(Point::target_write_torn)) return *f;
+    }
+    if (auto r = send_one(batch, rows, rows.order[i]); !r) return r;
+    if (i % poll_each == poll_each - 1) rd_kafka_poll(client_->raw(), 0);
+    if (shared_->deliveries.failed != 0) return undelivered(batch);
+  }
+  return {};
+}
+
+Result<void> KafkaTarget::send_one(const Batch& batch, const RowSet& rows, std::uint32_t row) {
+  const std::uint32_t record = rows.record[row];
+  const std::string_view key = key_of(batch, rows, row);
+  if (rows.op[row] == RowOp::erase) return produce(batch, record, key, {});
+  if (passthrough_) return produce(batch, record, key, batch.records[record].value);
+  value_text_.clear();
+  append_json_row(value_text_, plan_, rows.row(row));
+  return produce(batch, record, key, value_text_);
+}
+
+std::string_view KafkaTarget::key_of(const Batch& batch, const RowSet& rows, std::uint32_t row) {
+  const Record& record = batch.records[rows.record[row]];
+  // A tombstone has no fields: it keeps the key it came with.
+  if (key_from_ == KeyFrom::record || (key_from_ == KeyFrom::cell && rows.op[row] == RowOp::erase))
+    return record.key;
+  if (key_from_ == KeyFrom::field) return field_key(batch, record);
+  const Value& cell = rows.row(row)[key_cell_];
+  if (cell.is_null()) return {};
+  if (cell.holds_text()) return cell.text();
+  key_text_.clear();
+  append_text(key_text_, cell);
+  return key_text_;
+}
+
+std::string_view KafkaTarget::field_key(const Batch& batch, const Record& record) {
+  const PartitionId& partition = batch.spans[record.span].partition;
+  switch (spec_.message_key->from) {
+    case FieldSource::From::path:
+    case FieldSource::From::key: return record.key;
+    case FieldSource::From::value: return record.value;
+    case FieldSource::From::topic: return partition.topic;
+    case FieldSource::From::partition: key_text_ = std::to_string(partition.partition); break;
+    case FieldSource::From::offset: key_text_ = std::to_string(record.offset.value); break;
+    case FieldSource::From::timestamp:
+      if (record.timestamp_ms < 0) return {};
+      key_text_ = std::to_string(record.timestamp_ms);
+      break;
+    case FieldSource::From::header:
+      for (std::uint32_t h = record.header_count; h-- > 0;) {  // the last of a name counts
+        const Header& header = batch.headers[record.header_first + h];
+        if (header.name == spec_.message_key->name) return header.value;
+      }
+      return {};
+    case FieldSource::From::constant: return spec_.message_key->name;
+  }
+  return key_text_;
+}
+
+namespace {
+
+rd_kafka_headers_t* headers_of(const Batch& batch, const Record& record) {
+  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.header_count);
+  for (std::uint32_t h = 0; h < record.header_count; ++h) {
+    const Header& header = batch.headers[record.header_first + h];
+    rd_kafka_header_add(headers, header.name.data(), static_cast<ssize_t>(header.name.size()),
+                        header.value.data(), static_cast<ssize_t>(header.value.size()));
+  }
+  return headers;
+}
+
+// librdkafka takes bytes as void*, and copies them (RD_KAFKA_MSG_F_COPY).
+void* borrowed(std::string_view bytes) { return const_cast<char*>(bytes.data()); }
+
+}  // namespace
+
+Result<void> KafkaTarget::produce(const Batch& batch, std::uint32_t index, std::string_view key,
+                                  std::string_view value) {
+  const Record& record = batch.records[index];
+  rd_kafka_vu_t parts[7];
+  parts[0].vtype = RD_KAFKA_VTYPE_RKT;
+  parts[0].u.rkt = topic_.get();
+  parts[1].vtype = RD_KAFKA_VTYPE_VALUE;
+  parts[1].u.mem = {borrowed(value), value.size()};
+  parts[2].vtype = RD_KAFKA_VTYPE_KEY;
+  parts[2].u.mem = {borrowed(key), key.size()};
+  parts[3].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
+  parts[3].u.i = RD_KAFKA_MSG_F_COPY;
+  parts[4].vtype = RD_KAFKA_VTYPE_OPAQUE;
+  parts[4].u.ptr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(index));
+  parts[5].vtype = RD_KAFKA_VTYPE_TIMESTAMP;
+  parts[5].u.i64 = std::max<std::int64_t>(0, record.timestamp_ms);
+  std::size_t count = 6;
+  if (record.header_count != 0) {
+    parts[6].vtype = RD_KAFKA_VTYPE_HEADERS;
+    parts[6].u.headers = headers_of(batch, record);
+    ++count;
+  }
+  for (;;) {
+    const Error error(rd_kafka_produceva(client_->raw(), parts, count));
+    if (!error) {
+      ++shared_->deliveries.open;
+      return {};
+    }
+    const auto code = rd_kafka_error_code(error.get());
+    const bool wait =
+        code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !cancelled_ && shared_->deliveries.failed == 0;
+    if (wait) {
+      rd_kafka_poll(client_->raw(), 20);
+      continue;
+    }
+    if (record.header_count != 0) rd_kafka_headers_destroy(parts[6].u.headers);
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) return undelivered(batch);
+    Failure failure = client_->failure(code);
+    failure.where = batch.where(index) + " to " + where_;
+    failure.effect = shared_->deliveries.open + shared_->deliveries.delivered > 0 ? Effect::unknown
+                                                                                  : Effect::none;
+    return failure;
+  }
+}
+
+// The one flush of a batch: returns when every message has its report.
+Result<void> KafkaTarget::settle(const Batch& batch) {
+  const Deliveries& d = shared_->deliveries;
+  while (d.open > 0 && d.failed == 0 && !cancelled_) rd_kafka_flush(client_->raw(), 50);
+  if (d.open > 0 || d.failed > 0) return undelivered(batch);
+  return {};
+}
+
+Failure KafkaTarget::undelivered(const Batch& batch) {
+  const Deliveries& d = shared_->deliveries;
+  char text[512] = "";
+  const auto fatal = rd_kafka_fatal_error(client_->raw(), text, sizeof text);
+  Failure failure;
+  if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    failure = failure_of(fatal, where_, text, "a new producer is made for the next attempt");
+    if (failure.cls != FailureClass::unauthorized) failure.cls = FailureClass::transient;
+  } else if (d.failed != 0) {
+    failure = client_->failure(d.code);
+    failure.where = batch.where(d.record) + " to " + where_;
+  } else {
+    failure = {
+        .cls = FailureClass::transient,
+        .code = "cancelled",
+        .where = where_,
+        .what = "the write was cancelled with " + std::to_string(d.open) + " messages under way",
+        .hint = "the batch is written again"};
+  }
+  const bool some = d.delivered > 0 || d.open > 0 || d.in_doubt;
+  failure.effect = some ? Effect::unknown : Effect::none;
+  return failure;
+}
+
+// Nothing of a failed write may be sent later, and what was under way leaves the producer's
+// sequence in doubt: the next write gets a new one.
+void KafkaTarget::abandon() {
+  const auto deadline = Monotonic::now() + purge_wait;
+  while (shared_->deliveries.open > 0 && Monotonic::now() < deadline) {
+    rd_kafka_purge(client_->raw(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_poll(client_->raw(), 50);
+  }
+  drop_client();
+}
+
+void KafkaTarget::drop_client() {
+  topic_.reset();
+  if (client_) client_->close(close_wait);
+  client_.reset();
+}
+
+void KafkaTarget::close() { drop_client(); }
+
+}  // namespace kafka
+
+Result<std::unique_ptr<Target>> make_kafka_target(const Context& context, const TargetSpec& spec) {
+  return std::unique_ptr<Target>(new kafka::KafkaTarget(context, spec));
+}
+
+}  // namespace flow
