@@ -16,7 +16,7 @@ SELECT c.oid, n.nspname, c.relname, c.relkind,
        has_schema_privilege(n.oid, 'USAGE'),
        has_table_privilege(c.oid, 'INSERT'), has_table_privilege(c.oid, 'UPDATE'),
        has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'DELETE'),
-       has_database_privilege(current_database(), 'TEMP'), current_user
+       has_database_privilege(current_database(), 'TEMP'), current_user, current_database()
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE c.relname = $1 AND c.relkind NOT IN ('i', 'I', 't', 'c')
    AND CASE WHEN $2 = '' THEN pg_table_is_visible(c.oid) ELSE n.nspname = $2 END)";
@@ -227,6 +227,7 @@ Result<std::optional<PgTable>> read_table(PostgresClient& client, const TableNam
   table.can_delete = r.yes(0, 12);
   table.can_temp = r.yes(0, 13);
   table.role = r.str(0, 14);
+  table.database = r.str(0, 15);
   auto columns = client.query(columns_sql, {oid});
   if (!columns) return columns.failure();
   for (int row = 0; row < columns->rows(); ++row) {

@@ -74,6 +74,7 @@ struct PgTable {
   bool can_delete = false;
   bool can_temp = false;
   std::string role;
+  std::string database;
   std::vector<PgColumn> columns;
   std::vector<PgUnique> uniques;
 

@@ -123,8 +123,8 @@ Result<void> check_rights(const PgTable& table, const TargetSpec& spec,
                       std::any_of(columns.begin(), columns.end(),
                                   [](const PgColumn* c) { return c->wire == PgWire::special; });
   if (staged && !table.can_temp) {
-    return lacks("TEMPORARY on the database, which staging rows needs",
-                 "TEMPORARY ON DATABASE ...");
+    return lacks("TEMPORARY on database " + table.database + ", which this write is staged by",
+                 "TEMPORARY ON DATABASE " + quote_identifier(table.database));
   }
   return {};
 }

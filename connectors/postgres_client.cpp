@@ -82,6 +82,13 @@ std::string hint_for(FailureClass cls) {
   }
 }
 
+// A password with a bare @ or / spills into what libpq takes for host, port or database, and from
+// there it would get into messages. (A host may begin with @: an abstract socket.)
+bool misread(const std::string& host, const std::string& port, const std::string& database) {
+  return host.find('@', 1) != std::string::npos || database.find('@') != std::string::npos ||
+         port.find_first_not_of("0123456789,") != std::string::npos;
+}
+
 void drop_notice(void*, const PGresult*) {}
 
 }  // namespace
@@ -99,10 +106,13 @@ PostgresClient::PostgresClient(std::string url, std::string application_name)
   const Options options(PQconninfoParse(url_.c_str(), &error), &PQconninfoFree);
   PQfreemem(error);
   const bool names_database = url_.find_first_of("=:/ ") == std::string::npos;
-  url_valid_ = options != nullptr || names_database;
-  hosts_ = split(option(options.get(), "host"));
+  const std::string host = option(options.get(), "host");
+  const std::string port = option(options.get(), "port");
+  url_valid_ = (options != nullptr || names_database) &&
+               !misread(host, port, option(options.get(), "dbname"));
+  hosts_ = split(host);
   addresses_ = split(option(options.get(), "hostaddr"));
-  ports_ = split(option(options.get(), "port"));
+  ports_ = split(port);
   place_ = "postgres";
 }
 
