@@ -35,7 +35,7 @@ std::string join(const std::vector<std::pair<std::string, std::string>>& words) 
   return out;
 }
 
-std::string quoted(const std::string& text) {
+std::string shell_quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -47,13 +47,13 @@ std::string bash(const std::vector<Words>& all) {
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$path $word\" in\n";
   for (const Words& w : all) {
     if (!w.path.empty())
-      out += "      " + quoted((w.path.find(' ') == std::string::npos ? " " : "") + w.path) +
-             ") path=" + quoted(w.path) + " ;;\n";
+      out += "      " + shell_quoted((w.path.find(' ') == std::string::npos ? " " : "") + w.path) +
+             ") path=" + shell_quoted(w.path) + " ;;\n";
   }
   out += "    esac\n  done\n  case \"$path\" in\n";
   for (const Words& w : all) {
-    out += "    " + quoted(w.path) + ") COMPREPLY=($(compgen -W " +
-           quoted(join(w.subcommands) + " " + join(w.flags)) + " -- \"$cur\")) ;;\n";
+    out += "    " + shell_quoted(w.path) + ") COMPREPLY=($(compgen -W " +
+           shell_quoted(join(w.subcommands) + " " + join(w.flags)) + " -- \"$cur\")) ;;\n";
   }
   return out +
          "  esac\n  [ ${#COMPREPLY[@]} -eq 0 ] && COMPREPLY=($(compgen -f -- "
@@ -73,11 +73,11 @@ std::string fish(const std::vector<Words>& all) {
                            : "__fish_seen_subcommand_from " +
                                  w.path.substr(blank == std::string::npos ? 0 : blank + 1);
     for (const auto& [name, what] : w.subcommands)
-      out +=
-          "complete -c flow -f -n " + quoted(when) + " -a " + name + " -d " + quoted(what) + "\n";
+      out += "complete -c flow -f -n " + shell_quoted(when) + " -a " + name + " -d " +
+             shell_quoted(what) + "\n";
     for (const auto& [name, what] : w.flags)
-      out += "complete -c flow -n " + quoted(when) + " -l " + name.substr(2) + " -d " +
-             quoted(what) + "\n";
+      out += "complete -c flow -n " + shell_quoted(when) + " -l " + name.substr(2) + " -d " +
+             shell_quoted(what) + "\n";
   }
   return out;
 }

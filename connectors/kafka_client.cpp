@@ -162,8 +162,12 @@ void Client::close(Millis deadline) {
   const auto done = std::make_shared<Done>();
   std::thread closer([raw = raw_, type = type_, shared = shared_, done] {
     if (type == RD_KAFKA_CONSUMER) {
+      // Not destroyed: librdkafka 2.0.2 aborts when a cooperative-sticky member that has never led
+      // its group is. A process makes few consumers, and they go with it.
       rd_kafka_consumer_close(raw);
-      rd_kafka_destroy_flags(raw, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+      const std::scoped_lock cut(shared->log_mutex);
+      shared->log = nullptr;
+      new std::shared_ptr<Shared>(shared);  // its callbacks may still come
     } else {
       rd_kafka_destroy(raw);
     }
