@@ -63,11 +63,14 @@ class JsonSchemas(unittest.TestCase):
     def orders(self, *lines):
         self.file("orders-1.jsonl", "".join(f"{line}\n" for line in lines))
 
+    def start(self, *words):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "LANG": "C.UTF-8"}
+        return subprocess.run([FLOW, *words], cwd=self.dir, env=environment, text=True, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60)
+
     def flow(self, *words, status=0):
         """The document that the command prints, after its exit status and its form are found right."""
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "LANG": "C.UTF-8"}
-        done = subprocess.run([FLOW, *words, "--output", "json"], cwd=self.dir, env=environment, text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        done = self.start(*words, "--output", "json")
         self.assertEqual(done.returncode, status, f"flow {' '.join(words)}: {done.stderr}")
         document = json.loads(done.stdout)
         name = re.fullmatch(r"flow\.([a-z.]+)/1", document["schema"])
@@ -109,9 +112,7 @@ class JsonSchemas(unittest.TestCase):
 
     def test_a_dry_run(self):
         self.orders('{"order_id": 1}')
-        pipeline = self.file("dry.yaml", PIPELINE)
-        done = subprocess.run([FLOW, "run", "--dry-run", pipeline], cwd=self.dir, capture_output=True, text=True,
-                              timeout=60)
+        done = self.start("run", "--dry-run", self.pipeline)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([row["target"] for row in rows], ["warehouse", "archive"])
@@ -180,8 +181,7 @@ class JsonSchemas(unittest.TestCase):
             schema_of(command)
 
     def test_the_schema_of_pipeline_files_takes_a_good_one_and_refuses_a_bad_one(self):
-        done = subprocess.run([FLOW, "schema"], capture_output=True, text=True, timeout=60, check=True)
-        schema = json.loads(done.stdout)
+        schema = json.loads(self.start("schema").stdout)
         validator = jsonschema.validators.validator_for(schema)
         validator.check_schema(schema)
         good = {"name": "orders", "source": {"kind": "file", "path": "x.jsonl"},
