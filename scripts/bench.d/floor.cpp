@@ -43,6 +43,7 @@ class Producer {
   Producer(const char* broker, const char* topic)
       : client_(client(RD_KAFKA_PRODUCER,
                        {{"bootstrap.servers", broker},
+                        {"log_level", "3"},
                         {"acks", "all"},
                         {"enable.idempotence", "true"},
                         {"linger.ms", "5"},
@@ -83,6 +84,7 @@ class Producer {
 void consume(const char* broker, const char* topic, std::uint64_t rows,
              const std::function<void(const rd_kafka_message_t&)>& use) {
   rd_kafka_t* reader = client(RD_KAFKA_CONSUMER, {{"bootstrap.servers", broker},
+                                                  {"log_level", "3"},
                                                   {"group.id", "floor"},
                                                   {"enable.auto.commit", "false"},
                                                   {"enable.partition.eof", "true"},
