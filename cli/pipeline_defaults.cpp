@@ -17,7 +17,7 @@ std::string default_label(const TargetSpec& target) {
   for (const std::string* what : {&target.table, &target.topic, &target.path}) {
     if (!what->empty()) return target.kind + ":" + *what;
   }
-  return target.kind;
+  return target.kind == "stdout" ? target.kind : "";
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ void complete_pipeline(Reading& reading, const std::string& base_dir) {
   Pipeline& pipeline = reading.pipeline;
   if (pipeline.source.kafka.group.empty()) pipeline.source.kafka.group = "flow." + pipeline.name;
   for (std::string& path : pipeline.source.file.paths) {
-    if (path != "-") path = absolute(path, base_dir);
+    if (path != "-" && !path.empty()) path = absolute(path, base_dir);
   }
   for (TargetSpec& target : pipeline.targets) {
     if (target.label.empty()) target.label = default_label(target);

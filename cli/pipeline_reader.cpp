@@ -15,6 +15,12 @@ std::string below(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
+// Where a setting stands for the rules: at its value.
+YamlPlace value_place(const YamlEntry& entry) {
+  const bool empty = entry.value->kind == YamlKind::null || entry.value->kind == YamlKind::broken;
+  return empty ? entry.place : entry.value->place;
+}
+
 // Which kind a section is, if that can be told: what its kind setting says, or its default.
 std::string kind_of(const YamlNode& section, std::string_view pattern, const Reading& reading) {
   const std::string_view path = kind_setting_of(pattern);
@@ -37,6 +43,14 @@ std::string right_place_of(std::string_view name) {
   return "";
 }
 
+// The same for a name that is nearly right.
+std::string near_place_of(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Setting& setting : settings()) names.push_back(setting.name());
+  const std::string near = nearest_name(name, names);
+  return near.empty() ? "" : right_place_of(near);
+}
+
 std::string unknown_setting(std::string_view name, const std::vector<const Setting*>& siblings,
                             const std::string& kind) {
   std::vector<std::string_view> names;
@@ -50,6 +64,9 @@ std::string unknown_setting(std::string_view name, const std::vector<const Setti
   const std::string elsewhere = right_place_of(name);
   if (!elsewhere.empty()) return "unknown setting here; it belongs at " + elsewhere;
   if (!near.empty()) return "unknown setting" + near;
+  const std::string near_elsewhere = near_place_of(name);
+  if (name.size() >= 4 && !near_elsewhere.empty())
+    return "unknown setting; did you mean \"" + near_elsewhere + "\"?";
   if (names.size() <= names_listed_max) return "unknown setting; there are " + list;
   return "unknown setting; see flow-pipeline(5)";
 }
@@ -72,7 +89,7 @@ class Walk {
         reading_.fault(entry.place, child, unknown_setting(entry.key, siblings, kind));
         continue;
       }
-      reading_.given[child] = entry.place;
+      reading_.given[child] = value_place(entry);
       if (!kind.empty() && !(*row)->belongs_to(kind)) {
         reading_.fault(entry.place, child, wrong_kind(**row, kind));
       } else {
@@ -85,22 +102,20 @@ class Walk {
  private:
   // Faults unless `node` is such a node.
   bool is_kind(const YamlNode& node, YamlKind kind, const std::string& path,
-               std::string_view wanted) {
+               std::string_view wanted, std::string_view hint = "") {
     if (node.kind == kind) return true;
     if (node.kind == YamlKind::broken) return false;
     static constexpr std::string_view names[] = {"nothing", "a single value", "a list", "a map"};
     const std::string got{names[static_cast<std::size_t>(node.kind)]};
-    reading_.fault(node.place, path, "must be " + std::string(wanted) + ", not " + got);
+    reading_.fault(node.place, path,
+                   "must be " + std::string(wanted) + ", not " + got + std::string(hint));
     return false;
   }
 
   static std::string wrong_kind(const Setting& setting, const std::string& kind) {
     const std::string_view decides = find_setting(kind_setting_of(setting.parent()))->name();
-    std::string kinds;
-    for (const std::string_view word : split_words(setting.kinds)) {
-      kinds += (kinds.empty() ? "" : " or ") + std::string(word);
-    }
-    return "is a setting for " + std::string(decides) + " " + kinds + ", and this is " + kind;
+    return "is a setting for " + std::string(decides) + " " + words_or(setting.kinds) +
+           ", and this is " + kind;
   }
 
   void value(const Setting& setting, const YamlNode& node, const std::string& path,
@@ -117,7 +132,7 @@ class Walk {
 
   // transform and targets.
   void list(const Setting& setting, const YamlNode& node, const std::string& path) {
-    if (!is_kind(node, YamlKind::list, path, "a list; begin each item with \"- \"")) return;
+    if (!is_kind(node, YamlKind::list, path, "a list", "; begin each item with \"- \"")) return;
     if (node.items.empty() && setting.need == Need::required) {
       reading_.fault(node.place, path, "must not be empty; name at least one");
     }
@@ -139,7 +154,7 @@ class Walk {
     if (!is_kind(node, YamlKind::map, path, "a map from column names to fields")) return;
     for (const YamlEntry& entry : node.entries) {
       const std::string child = below(path, entry.key);
-      reading_.given[child] = entry.place;
+      reading_.given[child] = value_place(entry);
       if (entry.key.find_first_not_of(" \t") == std::string::npos) {
         reading_.fault(entry.place, path, "a column name must not be blank");
         continue;
@@ -166,9 +181,10 @@ class Walk {
       const std::string child = below(path, setting->name());
       if (setting->need == Need::required) {
         const std::string why = setting->kinds.empty() ? "" : " for kind " + kind;
-        reading_.fault(
-            node.place, child,
-            "is missing" + why + "; " + std::string(name_of(setting->type)) + " is needed");
+        const bool choice = setting->type == SettingType::choice;
+        const std::string what =
+            choice ? words_or(setting->choices) : std::string(name_of(setting->type));
+        reading_.fault(node.place, child, "is missing" + why + "; " + what + " is needed");
       } else if (setting->type == SettingType::section) {
         YamlNode empty;
         empty.kind = YamlKind::map;
@@ -190,6 +206,11 @@ class Walk {
 
 void Reading::fault(YamlPlace place, std::string path, std::string message) {
   faults.push_back({place, std::move(path), std::move(message)});
+}
+
+bool Reading::sound(const std::string& path) const {
+  return std::none_of(faults.begin(), faults.end(),
+                      [&path](const PathFault& fault) { return fault.path == path; });
 }
 
 YamlPlace Reading::place_of(std::string path) const {

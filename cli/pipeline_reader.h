@@ -27,6 +27,7 @@ struct Reading {
   FillSources sources;
 
   void fault(YamlPlace place, std::string path, std::string message);
+  bool sound(const std::string& path) const;  // nothing was wrong with this very setting
   bool has(const std::string& path) const { return given.count(path) > 0; }
   YamlPlace place_of(
       std::string path) const;  // of the setting, or of the nearest one that holds it

@@ -45,7 +45,7 @@ class FieldRules {
   void column(const ColumnSpec& column) {
     const std::string path = "columns." + column.name;
     const std::string from = reading_.has(path + ".from") ? path + ".from" : path;
-    field(column.from, from);
+    if (reading_.sound(from)) field(column.from, from);
     if (column.fallback) field(*column.fallback, path + ".default");
     if (column.required && column.fallback) {
       fault(path + ".default", "a required column has no default; remove one of the two");
@@ -85,7 +85,8 @@ class FieldRules {
             shown_value(source.text) + ": a CSV line has no fields inside fields; write $.column");
     }
     const auto& names = pipeline_.csv.columns;
-    const bool named = pipeline_.format == FormatKind::csv && !names.empty() && !nested;
+    const bool named =
+        pipeline_.format == FormatKind::csv && !pipeline_.csv.header && !names.empty() && !nested;
     if (named && std::find(names.begin(), names.end(), source.path.front()) == names.end()) {
       fault(path, shown_value(source.path.front()) + " is not in csv.columns");
     }

@@ -25,7 +25,7 @@ bool all_name_signs(const std::string& text) {
 
 // Patterns go to librdkafka, which reads them as POSIX extended regular expressions.
 std::string check_topic_pattern(const std::string& pattern) {
-  if (pattern.size() > pattern_bytes_max) return "is longer than 500 bytes";
+  if (pattern.size() > pattern_bytes_max) return "a pattern of at most 500 bytes is needed";
   for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
     if (pattern[i] != '\\') continue;
     const char c = pattern[++i];
@@ -37,23 +37,22 @@ std::string check_topic_pattern(const std::string& pattern) {
     const std::regex compiled(pattern, std::regex::extended);
   } catch (const std::regex_error& e) {
     switch (e.code()) {
-      case std::regex_constants::error_brack:
-        return "is not a regular expression: a [ is not closed";
+      case std::regex_constants::error_brack: return "not a regular expression, a [ is not closed";
       case std::regex_constants::error_paren:
-        return "is not a regular expression: ( and ) do not match";
+        return "not a regular expression; look at its ( ) and at what * + ? repeat";
       case std::regex_constants::error_brace:
       case std::regex_constants::error_badbrace:
-        return "is not a regular expression: what stands in { } is not a repeat";
+        return "not a regular expression, what stands in { } is not a repeat";
       case std::regex_constants::error_badrepeat:
-        return "is not a regular expression: a *, + or ? has nothing before it to repeat";
+        return "not a regular expression, a *, + or ? has nothing before it to repeat";
       case std::regex_constants::error_range:
-        return "is not a regular expression: a range such as [a-z] is the wrong way round";
+        return "not a regular expression, a range such as [a-z] is the wrong way round";
       case std::regex_constants::error_escape:
-        return "is not a regular expression: a \\ stands before a sign that needs none";
+        return "not a regular expression, a \\ stands before a sign that needs none";
       case std::regex_constants::error_space:
       case std::regex_constants::error_complexity:
-        return "is too large a regular expression; use fewer repeats";
-      default: return "is not a regular expression";
+        return "too large a regular expression; use fewer repeats";
+      default: return "not a regular expression";
     }
   }
   return "";
@@ -73,10 +72,13 @@ void check_topics(Reading& reading) {
   const bool single = reading.has("source.topic");
   for (std::size_t i = 0; i < kafka.topics.size(); ++i) {
     const std::string& topic = kafka.topics[i];
+    if (topic.empty()) continue;
     const std::string path = single ? "source.topic" : "source.topics[" + std::to_string(i) + "]";
     const std::string why =
         topic.front() == '^' ? check_topic_pattern(topic) : check_topic_name(topic);
-    if (!why.empty()) reading.fault(reading.place_of(path), path, shown_value(topic) + " " + why);
+    if (!why.empty())
+      reading.fault(reading.place_of(path), path,
+                    shown_value(topic) + (topic.front() == '^' ? ": " : " ") + why);
   }
 }
 
@@ -91,7 +93,7 @@ void check_file_source(Reading& reading) {
 
 void check_csv(Reading& reading) {
   const Pipeline& pipeline = reading.pipeline;
-  if (pipeline.format != FormatKind::csv) return;
+  if (pipeline.format != FormatKind::csv || !reading.sound("csv.header")) return;
   if (pipeline.source.kind == "kafka" && pipeline.csv.header) {
     const std::string path = reading.has("csv.header") ? "csv.header" : "format";
     reading.fault(reading.place_of(path), path,

@@ -110,6 +110,7 @@ class TargetRules {
   }
 
   void modes() {
+    if (!reading_.sound(at("mode"))) return;
     if (target_.mode == Mode::append) {
       for (const char* name : {"key", "on_tombstone"}) {
         if (!reading_.has(at(name))) continue;
@@ -125,6 +126,7 @@ class TargetRules {
     }
     if (pipeline_.columns.empty() || !pipeline_.transform.empty()) return;
     for (std::size_t i = 0; i < target_.key.size(); ++i) {
+      if (target_.key[i].empty()) continue;
       const auto found =
           std::find_if(pipeline_.columns.begin(), pipeline_.columns.end(),
                        [&](const ColumnSpec& c) { return c.name == target_.key[i]; });
@@ -186,9 +188,12 @@ std::string place_written(const TargetSpec& target) {
   if (target.kind == "stdout") return "standard output";
   if (target.kind == "file") return target.path.empty() ? "" : "file " + target.path;
   if (target.kind == "kafka") {
-    return target.topic.empty() ? "" : "topic " + target.topic + "\n" + target.brokers;
+    return target.topic.empty() || target.brokers.empty()
+               ? ""
+               : "topic " + target.topic + "\n" + target.brokers;
   }
-  return target.table.empty() ? "" : "table " + target.table + "\n" + target.url;
+  return target.table.empty() || target.url.empty() ? ""
+                                                    : "table " + target.table + "\n" + target.url;
 }
 
 void check_pairs(Reading& reading) {
@@ -202,7 +207,7 @@ void check_pairs(Reading& reading) {
         reading.fault(reading.place_of(path), path,
                       "writes to the same " + place.substr(0, place.find('\n')) + " as " + other +
                           "; remove one");
-      } else if (!targets[i].kind.empty() && targets[i].label == targets[k].label) {
+      } else if (!targets[i].label.empty() && targets[i].label == targets[k].label) {
         const bool given = reading.has(path + ".label");
         reading.fault(reading.place_of(given ? path + ".label" : path), path + ".label",
                       shown_value(targets[i].label) + " is also the label of " + other +

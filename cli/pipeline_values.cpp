@@ -126,30 +126,29 @@ class Value {
     for (std::string& secret : secrets_of_url(url)) reading_.secrets.push_back(std::move(secret));
   }
 
+  // The list keeps its length: an item at fault is empty, so that the rest can still be checked.
   bool texts(const YamlNode& node) {
     if (node.kind == YamlKind::broken) return false;
     if (node.kind != YamlKind::list) {
-      const bool single = node.kind == YamlKind::scalar && node.text.find('$') == std::string::npos;
+      const bool single = node.kind == YamlKind::scalar && !node.text.empty() &&
+                          node.text.find_first_of(" $,") == std::string::npos;
       return fault(node,
                    node.kind == YamlKind::null
                        ? "needs a value: a list of texts"
                        : "must be a list of texts" + (single ? "; write [" + node.text + "]" : ""));
     }
     if (node.items.empty()) return fault(node, "must not be empty; name at least one");
-    bool good = true;
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const std::string path = path_ + "[" + std::to_string(i) + "]";
+      reading_.given[path] = node.items[i]->place;
       std::string text;
-      if (!text_into(*node.items[i], path, text)) {
-        good = false;
-      } else if (std::find(out_.list.begin(), out_.list.end(), text) != out_.list.end()) {
-        good = fault(*node.items[i], path,
-                     shown_value(text) + " stands twice in the list; remove one");
-      } else {
-        out_.list.push_back(std::move(text));
+      if (text_into(*node.items[i], path, text) &&
+          std::find(out_.list.begin(), out_.list.end(), text) != out_.list.end()) {
+        fault(*node.items[i], path, shown_value(text) + " stands twice in the list; remove one");
       }
+      out_.list.push_back(std::move(text));
     }
-    return good;
+    return true;
   }
 
   bool sql(const YamlNode& node, const Scalar& scalar) {
@@ -186,13 +185,8 @@ class Value {
         return fault(node, std::string(refused.substr(equals + 1)));
       }
     }
-    std::string list;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      if (i > 0) list += i + 1 == choices.size() ? " or " : ", ";
-      list += choices[i];
-    }
-    return fault(node, "must be " + list + ", not " + shown_value(scalar.text) +
-                           did_you_mean(scalar.text, choices));
+    return fault(node, "must be " + words_or(setting_.choices) + ", not " +
+                           shown_value(scalar.text) + did_you_mean(scalar.text, choices));
   }
 
   bool boolean(const YamlNode& node, const Scalar& scalar) {

@@ -11,6 +11,9 @@
 namespace flow {
 namespace {
 
+constexpr const char* at_in_password =
+    "has an @ too many: in the user and the password write @ as %40, / as %2F and : as %3A";
+
 // The text behind `prefix` up to the next quote, if libpq's message begins with the prefix.
 std::string name_in(std::string_view message, std::string_view prefix) {
   if (message.substr(0, prefix.size()) != prefix) return "";
@@ -46,7 +49,17 @@ std::string check_postgres_url(const std::string& url) {
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(
       PQconninfoParse(url.c_str(), &error), &PQconninfoFree);
   const std::unique_ptr<char, decltype(&PQfreemem)> message(error, &PQfreemem);
-  if (parsed) return "";
+  if (parsed) {
+    for (const PQconninfoOption* o = parsed.get(); o->keyword != nullptr; ++o) {
+      const std::string_view keyword = o->keyword;
+      const bool place = keyword == "host" || keyword == "dbname";
+      if (place && o->val != nullptr &&
+          std::string_view(o->val).find('@') != std::string_view::npos) {
+        return at_in_password;
+      }
+    }
+    return "";
+  }
   const std::string_view text = error == nullptr ? "" : error;
   std::string name = name_in(text, "invalid URI query parameter: \"");
   if (name.empty()) name = name_in(text, "invalid connection option \"");

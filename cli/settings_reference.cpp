@@ -6,28 +6,24 @@
 namespace flow {
 namespace {
 
-// Text as roff shows it: no escape, and no request at the start of a line.
+constexpr std::size_t line_about = 64;
+
+// Text as roff shows it: no escape, no request at the start of a line, no long line.
 std::string roff(std::string_view text) {
   std::string out;
+  std::size_t line = 0;
   for (const char c : text) {
-    if (c == '\\') {
+    if (line++ == 0 && (c == '.' || c == '\'')) out += "\\&";
+    if (c == ' ' && line > line_about) {
+      out += '\n';
+      line = 0;
+    } else if (c == '\\') {
       out += "\\e";
     } else if (c == '-') {
       out += "\\-";
     } else {
       out += c;
     }
-  }
-  if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
-  return out;
-}
-
-std::string words_or(std::string_view words) {
-  const auto all = split_words(words);
-  std::string out;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i > 0) out += i + 1 == all.size() ? " or " : ", ";
-    out += all[i];
   }
   return out;
 }
@@ -57,7 +53,7 @@ bool is_group(const Setting& setting) {
 void append_setting(std::string& out, const Setting& setting) {
   out += ".TP\n.B " + roff(setting.path) + "\n" + roff(setting.doc) + "\n.br\n";
   std::string type(name_of(setting.type));
-  if (setting.type == SettingType::choice) type = words_or(setting.choices);
+  if (setting.type == SettingType::choice) type = "one of " + words_or(setting.choices);
   if (setting.min != setting.max) type += ", " + range_of(setting);
   type[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(type[0])));
   std::string facts = type + ". " + default_of(setting);

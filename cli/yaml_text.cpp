@@ -96,6 +96,39 @@ bool YamlText::word_at(int line_from_1, int column, std::string_view word) const
   return true;
 }
 
+std::optional<YamlPlace> YamlText::dash_before(int line_from_0, int column) const {
+  for (int at = line_from_0; at >= 0; --at) {
+    const std::string_view before =
+        at == line_from_0 ? line(at).substr(0, static_cast<std::size_t>(column)) : line(at);
+    const std::size_t last = before.find_last_not_of(" \t\r");
+    if (last == std::string_view::npos) continue;
+    if (before[last] != '-') return std::nullopt;
+    return place(at, static_cast<int>(last));
+  }
+  return std::nullopt;
+}
+
+bool YamlText::quote_closed(int line_from_1, int column) const {
+  const auto index = static_cast<std::size_t>(line_from_1 - 1);
+  if (index >= starts_.size()) return true;
+  std::string_view rest = text_.substr(starts_[index] + static_cast<std::size_t>(column));
+  while (!rest.empty() && (rest.front() == '&' || rest.front() == '!')) {
+    rest.remove_prefix(std::min(rest.find_first_of(" \t\r\n"), rest.size()));
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
+  }
+  if (rest.empty() || (rest.front() != '"' && rest.front() != '\'')) return true;
+  const char quote = rest.front();
+  for (std::size_t i = 1; i < rest.size(); ++i) {
+    if (quote == '"' && rest[i] == '\\') {
+      ++i;
+    } else if (rest[i] == quote) {
+      if (quote == '"' || i + 1 == rest.size() || rest[i + 1] != quote) return true;
+      ++i;
+    }
+  }
+  return false;
+}
+
 std::optional<YamlFault> YamlText::unreadable() const {
   if (raw_.size() > bytes_max) {
     return YamlFault{{}, "is larger than 1 MiB, which no pipeline file is"};
@@ -126,6 +159,10 @@ YamlFault YamlText::syntax_fault(int line_from_0, int column,
   if (indent.find('\t') != std::string_view::npos || parser_says.find("tab") != std::string::npos) {
     return {{at.line, static_cast<int>(std::min(indent.find('\t'), indent.size())) + 1, 0},
             "a tab in the indentation; indent with spaces"};
+  }
+  const bool in_flow = parser_says.find("flow not found") != std::string::npos;
+  if (in_flow && text.find("${") != std::string_view::npos) {
+    return {at, "a bracket is not closed, or ${...} stands without quotes inside { } or [ ]"};
   }
   const char c = this->at(at.line, column);
   if (parser_says == "unknown token" && c != '\0') {

@@ -21,6 +21,12 @@ class YamlText {
   char at(int line, int column) const;  // line from 1; '\0' past the end of the line
   bool word_at(int line, int column, std::string_view word) const;  // in any case
 
+  // The "-" that stands last before this, nothing but space between them.
+  std::optional<YamlPlace> dash_before(int line, int column) const;
+  // Whether the quoted text that begins here (behind anchor and tag) also ends: yaml-cpp takes the
+  // end of the file for its end.
+  bool quote_closed(int line, int column) const;  // line from 1
+
   // Too large, not UTF-8, or with control characters.
   std::optional<YamlFault> unreadable() const;
   YamlFault syntax_fault(int line, int column, const std::string& parser_says) const;

@@ -29,7 +29,7 @@ class Builder : public YAML::EventHandler {
     const YamlPlace place = place_of(mark);
     const bool written =
         text_.at(place.line, mark.column) == '~' || text_.word_at(place.line, mark.column, "null");
-    attach(make(YamlKind::null, written ? place : pending_place(place), anchor));
+    attach(make(YamlKind::null, written ? place : absent_place(mark), anchor));
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -40,8 +40,8 @@ class Builder : public YAML::EventHandler {
       fault(place, "an alias inside the very value that it repeats");
       node = nullptr;
     } else if (total_ + node->weight > weight_max) {
-      if (!too_large_) fault(place, "the aliases write out to more than 100000 values");
-      too_large_ = true;
+      if (!unusable_) fault(place, "the aliases write out to more than 100000 values");
+      unusable_ = true;
       node = nullptr;
     }
     attach(node != nullptr ? node : make(YamlKind::broken, place, YAML::NullAnchor), place);
@@ -52,6 +52,10 @@ class Builder : public YAML::EventHandler {
     YamlNode* node = make(YamlKind::scalar, place_of(mark), anchor);
     node->text = value;
     node->quoted = tag != "?" && !tag.empty();
+    if (node->quoted && !text_.quote_closed(node->place.line, mark.column)) {
+      fault(node->place, "a quote is opened here and never closed");
+      unusable_ = true;
+    }
     if (node->quoted && tag != "!" && tag != std::string(core_tag) + "str") refuse_tag(node);
     attach(node);
   }
@@ -67,7 +71,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnMapEnd() override { finish(); }
 
-  bool too_large() const { return too_large_; }
+  bool unusable() const { return unusable_; }
 
  private:
   // A list or map being read. key: of the map, waiting for its value. merges: values of its "<<".
@@ -80,9 +84,12 @@ class Builder : public YAML::EventHandler {
 
   YamlPlace place_of(const YAML::Mark& mark) const { return text_.place(mark.line, mark.column); }
 
-  YamlPlace pending_place(YamlPlace otherwise) const {
-    if (open_.empty()) return otherwise;
-    return open_.back().key != nullptr ? open_.back().key_place : open_.back().node->place;
+  // Of a value that is left out: its key, or the "-" of its item.
+  YamlPlace absent_place(const YAML::Mark& mark) const {
+    if (open_.empty()) return place_of(mark);
+    const Open& open = open_.back();
+    if (open.key != nullptr) return open.key_place;
+    return text_.dash_before(mark.line, mark.column).value_or(open.node->place);
   }
 
   void fault(YamlPlace place, std::string message) {
@@ -196,7 +203,7 @@ class Builder : public YAML::EventHandler {
   std::vector<Open> open_;
   std::unordered_map<YAML::anchor_t, YamlNode*> anchors_;
   std::size_t total_ = 0;
-  bool too_large_ = false;
+  bool unusable_ = false;
 };
 
 // Takes a further document only to find out whether there is one.
@@ -254,7 +261,7 @@ YamlTree read_yaml(std::string_view raw) {
     tree.root = nullptr;
     tree.faults.push_back(text.syntax_fault(e.mark.line, e.mark.column, e.msg));
   }
-  if (builder.too_large()) tree.root = nullptr;
+  if (builder.unusable()) tree.root = nullptr;
   return tree;
 }
 

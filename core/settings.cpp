@@ -11,8 +11,7 @@ struct Owned {
   std::string_view instead;
 };
 
-constexpr std::string_view positions_why =
-    "flow commits positions itself, after the targets are durable";
+constexpr std::string_view positions_why = "positions are committed after the targets are durable";
 constexpr std::array<Owned, 13> owned_by_source{
     {{"bootstrap.servers", "use source.brokers"},
      {"metadata.broker.list", "use source.brokers"},
@@ -110,6 +109,16 @@ std::vector<std::string_view> split_words(std::string_view words) {
     const std::size_t bar = std::min(words.find('|'), words.size());
     out.push_back(words.substr(0, bar));
     words.remove_prefix(std::min(bar + 1, words.size()));
+  }
+  return out;
+}
+
+std::string words_or(std::string_view words) {
+  const auto all = split_words(words);
+  std::string out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) out += i + 1 == all.size() ? " or " : ", ";
+    out += all[i];
   }
   return out;
 }

@@ -96,6 +96,7 @@ std::vector<const Setting*> settings_below(
 std::string_view kind_setting_of(std::string_view parent);
 
 std::vector<std::string_view> split_words(std::string_view words);  // at "|"
+std::string words_or(std::string_view words);                       // "a, b or c" of "a|b|c"
 
 // librdkafka properties that flow sets itself. `instead`: the setting that does it, or why there is
 // none.

@@ -18,7 +18,9 @@ constexpr std::int64_t gib = std::int64_t{1} << 30;
 KafkaSourceSpec& kafka(Scope s) { return s.pipeline->source.kafka; }
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
-  for (const std::string& part : parts) out += (out.empty() ? "" : ",") + part;
+  for (const std::string& part : parts) {
+    if (!part.empty()) out += (out.empty() ? "" : ",") + part;
+  }
   return out;
 }
 

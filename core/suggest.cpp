@@ -45,7 +45,8 @@ std::string nearest_name(std::string_view wrong, const std::vector<std::string_v
   std::size_t best_distance = 0;
   for (const std::string_view name : names) {
     const std::string to = folded(name);
-    const std::size_t allowed = std::max<std::size_t>(1, std::max(from.size(), to.size()) / 3);
+    const std::size_t allowed =
+        std::max<std::size_t>(1, (std::max(from.size(), to.size()) + 1) / 3);
     const std::size_t edits = distance(from, to);
     if (edits > allowed || edits >= from.size() || edits >= to.size()) continue;
     if (best.empty() || edits < best_distance) {
