@@ -119,9 +119,9 @@ class CsvDecoder final : public Decoder {
     names_.clear();
     drop_byte_order_mark(line);
     if (!valid_utf8(line)) return "is not valid UTF-8";
-    Arena arena;
+    header_arena_.clear();
     csv::Fields names;
-    if (const char* fault = csv::split(line, spec_.delimiter, arena, names)) {
+    if (const char* fault = csv::split(line, spec_.delimiter, header_arena_, names)) {
       return std::string("is not CSV: ") + fault;
     }
     names_.assign(names.begin(), names.end());
@@ -149,6 +149,7 @@ class CsvDecoder final : public Decoder {
   const Batch* batch_ = nullptr;
   std::string_view seen_;  // the header last used, by identity: valid for one batch
   std::string header_;
+  Arena header_arena_;
   std::string header_problem_;
 };
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <deque>
+#include <optional>
 #include <utility>
 
 #include "connectors/format_json_keys.h"
@@ -21,19 +20,24 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 struct Node {
   std::vector<std::uint32_t> cells;
   Keys keys;
-  std::deque<Node> fields;                             // by the number that `keys` gives
-  std::vector<std::pair<std::size_t, Node>> elements;  // array index, ascending mention
+  std::vector<Node> fields;          // by the number that `keys` gives
+  std::vector<std::size_t> indexes;  // of the asked array elements
+  std::vector<Node> elements;        // one for each of these
 
   Node& field(std::string_view name) {
     const std::uint32_t number = keys.want(name);
-    while (fields.size() <= number) fields.emplace_back();
+    if (fields.size() <= number) fields.resize(number + 1);
     return fields[number];
   }
-  Node& element(std::size_t index) {
-    for (auto& [at, node] : elements) {
-      if (at == index) return node;
-    }
-    return elements.emplace_back(index, Node()).second;
+  Node* element(std::size_t index) {
+    const auto found = std::find(indexes.begin(), indexes.end(), index);
+    return found == indexes.end() ? nullptr
+                                  : &elements[static_cast<std::size_t>(found - indexes.begin())];
+  }
+  Node& add_element(std::size_t index) {
+    if (Node* known = element(index)) return *known;
+    indexes.push_back(index);
+    return elements.emplace_back();
   }
 };
 
@@ -54,7 +58,7 @@ class JsonDecoder final : public Decoder {
       Node* node = &root_;
       for (const std::string& step : fields[i].path) {
         const auto index = array_index(step);
-        node = index ? &node->element(*index) : &node->field(step);
+        node = index ? &node->add_element(*index) : &node->field(step);
       }
       node->cells.push_back(static_cast<std::uint32_t>(i));
       bound_.push_back(static_cast<std::uint32_t>(i));
@@ -177,11 +181,8 @@ class JsonDecoder final : public Decoder {
       return true;
     }
     for (std::size_t index = 0;; ++index) {
-      const auto asked = std::find_if(node.elements.begin(), node.elements.end(),
-                                      [&](const auto& e) { return e.first == index; });
-      if (!(asked != node.elements.end() ? value(asked->second, depth) : scan_.skip(depth))) {
-        return false;
-      }
+      Node* const asked = node.element(index);
+      if (!(asked != nullptr ? value(*asked, depth) : scan_.skip(depth))) return false;
       const char c = scan_.peek();
       if (c != ',' && c != ']') return no_comma();
       scan_.advance();

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <system_error>
 
 namespace flow {
 
@@ -229,7 +231,10 @@ std::shared_ptr<const Zone> Zone::load(const std::string& name) {
     return zone;
   }
   if (!safe_name(name)) return nullptr;
-  std::ifstream in(std::string(directory) + name, std::ios::binary);
+  const std::string path = std::string(directory) + name;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return nullptr;
+  std::ifstream in(path, std::ios::binary);
   const std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   return in && zone->read(file) ? zone : nullptr;
 }
