@@ -76,9 +76,12 @@ std::string first_line(std::string_view text) {
 
 std::string hint_for(FailureClass cls) {
   switch (cls) {
+    case FailureClass::transient:
+    case FailureClass::throttled: return "it is tried again; if it lasts, look at the server";
+    case FailureClass::invalid:
+      return "nothing of its batch was written; correct the record, or the table's rules";
     case FailureClass::unauthorized: return "check user, password and rights in the target's url";
-    case FailureClass::setup: return "correct the database or the pipeline, then start again";
-    default: return "";
+    default: return "correct the database or the pipeline, then start again";
   }
 }
 

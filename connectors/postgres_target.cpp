@@ -325,16 +325,19 @@ void PostgresTarget::name_record(Failure& failure, const RowSet& rows) {
 }
 
 // Some errors name no row (foreign keys, merge constraints). The shortest prefix of the order that
-// fails ends in the row at fault; each probe is rolled back.
+// fails ends in the row at fault; each probe is rolled back. None, when the failure does not come
+// again.
 std::optional<std::uint32_t> PostgresTarget::find_bad_row(const RowSet& rows) {
+  const std::size_t all = rows.order.size();
   std::size_t good = 0;
-  std::size_t bad = rows.order.size();
+  std::size_t bad = all + 1;  // not seen to fail yet
   while (bad - good > 1) {
-    const std::size_t middle = good + (bad - good) / 2;
+    const std::size_t middle = std::min(all, good + (bad - good) / 2);
     const auto r = transaction(rows, middle, End::roll_back);
     if (!r && r.failure().cls != FailureClass::invalid) return std::nullopt;
     (r ? good : bad) = middle;
   }
+  if (bad > all) return std::nullopt;
   return rows.order[bad - 1];
 }
 

@@ -307,6 +307,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a failure that does not come again names no record") {
+  const PgSchema schema(server(), "failure");
+  schema.query("CREATE TABLE t (id bigint PRIMARY KEY, v text)");
+  Writer w = opened(schema, Mode::merge, "f");
+  REQUIRE(failure_point::arm("target_commit.before=error:invalid"));
+  const auto written = w.write(numbered(100));
+  failure_point::armed = 0;
+  REQUIRE_FALSE(written);
+  CHECK(written.failure().cls == FailureClass::invalid);
+  CHECK_FALSE(written.failure().record.has_value());
+  CHECK(counts(schema) == "0|0|NULL|NULL");
+}
+
 TEST_CASE("a number beyond numeric is the fault of its record alone") {
   const PgSchema schema(server(), "failure");
   schema.query("CREATE TABLE t (id bigint, v numeric(4,2))");

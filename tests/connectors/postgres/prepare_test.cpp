@@ -195,6 +195,14 @@ TEST_CASE("each missing right is named with the GRANT that gives it, before the 
   schema.query("REVOKE INSERT ON t FROM " + role + "; GRANT INSERT (id) ON t TO " + role);
   lacks(append, {"INSERT"});
   CHECK(append.open({"id"}));
+  schema.query("GRANT INSERT ON t TO " + role +
+               "; ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (id < 10)");
+  REQUIRE(append.open({"id"}));
+  REQUIRE(append.write(std::vector<std::vector<Value>>{{number(1)}, {number(2)}}));
+  const auto hidden = append.write(std::vector<std::vector<Value>>{{number(3)}, {number(10)}});
+  REQUIRE_FALSE(hidden);
+  CHECK(hidden.failure().code == "42501");
+  CHECK(lines(schema, "SELECT id FROM t ORDER BY id") == Lines{"1", "2"});
   schema.query("DROP OWNED BY " + role + "; DROP ROLE " + role);
 }
 

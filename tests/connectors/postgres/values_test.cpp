@@ -122,6 +122,19 @@ TEST_CASE("null, empty, missing and the word null stay four different things") {
   });
 }
 
+TEST_CASE(
+    "U+0000 is refused before it reaches the server, in text and in values and keys of JSON") {
+  both_ways("s text, j jsonb, k json", [](const PgSchema& schema, Writer& w) {
+    const Value null;
+    CHECK_THROWS(w.write({{number(1), text(std::string_view("a\0b", 3)), null, null}}));
+    CHECK_THROWS(w.write({{number(1), null, json("\"a\\u0000b\""), null}}));
+    CHECK_THROWS(w.write({{number(1), null, json("{\"a\\u0000b\":1}"), null}}));
+    CHECK_THROWS(w.write({{number(1), null, null, json("\"a\\u0000b\"")}}));
+    REQUIRE(w.write({{number(2), text("a\\u0000b"), json("\"a\\\\u0000b\""), null}}));
+    CHECK(lines(schema, "SELECT id, s, j FROM t") == Lines{"2|a\\u0000b|\"a\\\\u0000b\""});
+  });
+}
+
 TEST_CASE("times are the same instants whatever the zones of client, role and session are") {
   for (const char* zone : {"UTC", "Asia/Kolkata", "America/New_York"}) {
     CAPTURE(zone);
