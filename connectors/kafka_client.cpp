@@ -150,6 +150,13 @@ Result<std::unique_ptr<Client>> Client::make(rd_kafka_type_t type, const Setting
   return std::unique_ptr<Client>(new Client(raw, std::move(shared), std::move(where), type));
 }
 
+Failure Client::failure(rd_kafka_resp_err_t code) const {
+  if (code != RD_KAFKA_RESP_ERR__FATAL) return shared_->errors.explain(code, where_);
+  char text[512] = "";
+  const auto fatal = rd_kafka_fatal_error(raw_, text, sizeof text);
+  return failure_of(fatal, where_, text);
+}
+
 Client::~Client() { close(Millis{5'000}); }
 
 void Client::close(Millis deadline) {

@@ -98,7 +98,8 @@ class Client {
   Shared& shared() const { return *shared_; }
   const std::string& where() const { return where_; }
 
-  Failure failure(rd_kafka_resp_err_t code) const { return shared_->errors.explain(code, where_); }
+  // The code, or what is behind a general one.
+  Failure failure(rd_kafka_resp_err_t code) const;
   // Closes within `deadline`; a client that hangs is left behind, cut off from its owner.
   void close(Millis deadline);
 

@@ -113,9 +113,10 @@ Failure absent_topic(Client& client, const std::string& topic, const std::vector
   auto answer = ask_metadata(client, handle.get(), Millis{5'000});
   if (!answer) return std::move(answer).failure();
   const rd_kafka_metadata_t& metadata = **answer;
-  const auto code =
+  auto code =
       metadata.topic_cnt == 1 ? metadata.topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-  if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && code != RD_KAFKA_RESP_ERR_NO_ERROR)
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;  // just made
+  if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     return failure_of(code, "topic " + topic + " at " + client.where());
   std::vector<std::string_view> names;
   for (const TopicInfo& t : all) names.push_back(t.name);

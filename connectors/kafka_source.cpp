@@ -228,6 +228,7 @@ SourceProgress KafkaSource::progress() const {
   if (until_end_) {
     progress.total = until_end_->total();
     progress.done = until_end_->done();
+    progress.lag = *progress.total - *progress.done;
   }
   return progress;
 }

@@ -93,6 +93,7 @@ class KafkaSource final : public Source, public PositionStore {
   void disown(const std::vector<PartitionId>& partitions);
   void report_start(const Start& start);
   Result<void> recover_positions();
+  Result<void> restart(const PartitionId& id);
   Result<void> look_for_missing();
   Result<void> look_at_outage();
   bool cooperative() const;

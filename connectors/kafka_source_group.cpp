@@ -48,10 +48,9 @@ Result<void> KafkaSource::look_at_outage() {
 
 Result<void> KafkaSource::on_group_error(const rd_kafka_message_t& message) {
   rd_kafka_resp_err_t code = message.err;
-  if (code == RD_KAFKA_RESP_ERR__FATAL) {
-    char text[512];
+  char text[512];
+  if (code == RD_KAFKA_RESP_ERR__FATAL)
     code = rd_kafka_fatal_error(client_->raw(), text, sizeof text);
-  }
   switch (code) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
@@ -258,10 +257,32 @@ Result<void> KafkaSource::recover_positions() {
       partition.next = start->position;
       partition.committed = -1;
     }
-    const List list = make_list({id}, start->position);
-    const Error error(rd_kafka_seek_partitions(client_->raw(), list.get(), 0));
-    if (error) return client_->failure(rd_kafka_error_code(error.get()));
+    if (auto r = restart(id); !r) return r;
   }
+  return {};
+}
+
+// librdkafka stops fetching what is out of range, and a seek does not start it again: assigning
+// does. To stop a partition also ends its forwarding; the second call returns when that is done.
+Result<void> KafkaSource::restart(const PartitionId& id) {
+  rd_kafka_t* client = client_->raw();
+  const bool alone = !context_.dry_run && cooperative();
+  const std::vector<PartitionId> restarted = alone ? std::vector{id} : owned_ids();
+  const List list = make_list(restarted, RD_KAFKA_OFFSET_INVALID);
+  for (int i = 0; i < list->cnt; ++i)
+    list->elems[i].offset = owned_.at(id_of(list->elems[i]))->next;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (alone) {
+    Error error(rd_kafka_incremental_unassign(client, list.get()));
+    if (!error) error.reset(rd_kafka_incremental_assign(client, list.get()));
+    if (error) code = rd_kafka_error_code(error.get());
+  } else {
+    rd_kafka_assign(client, nullptr);
+    code = rd_kafka_assign(client, list.get());
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return client_->failure(code);
+  for (const PartitionId& p : restarted)
+    rd_kafka_queue_forward(owned_.at(p)->queue.get(), data_.get());
   return {};
 }
 
