@@ -1,11 +1,13 @@
 #include "cli/app.h"
 
+#include <algorithm>
 #include <iostream>
 #include <libpq-fe.h>
 #include <librdkafka/rdkafka.h>
 #include <sqlite3.h>
 
 #include "cli/command.h"
+#include "core/suggest.h"
 
 namespace flow {
 
@@ -29,6 +31,26 @@ std::string version_text() {
   return std::string("flow ") + FLOW_VERSION + "\nlibrdkafka " + rd_kafka_version_str() +
          ", libpq " + std::to_string(pq / 10000) + "." + std::to_string(pq % 10000) + ", SQLite " +
          sqlite3_libversion();
+}
+
+void collect_words(const CLI::App& app, std::vector<std::string>& out) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  }
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    out.push_back(sub->get_name());
+    collect_words(*sub, out);
+  }
+}
+
+// The command or option that a mistyped word was meant to be, empty when it is none or right
+// already.
+std::string nearest_word(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> words;
+  collect_words(app, words);
+  if (std::find(words.begin(), words.end(), word.substr(0, word.find('='))) != words.end())
+    return {};
+  return nearest_name(word, {words.begin(), words.end()});
 }
 
 void add_commands(CLI::App& app, Globals& globals, Action& action) {
@@ -62,7 +84,12 @@ int run_app(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e, std::cout, std::cerr);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    if (code == 0) return 0;
+    for (int i = 1; i < argc; ++i) {
+      const std::string near = nearest_word(app, argv[i]);
+      if (!near.empty()) std::cerr << "flow: did you mean " << near << "?\n";
+    }
+    return static_cast<int>(ExitCode::usage);
   }
   if (!action) {
     std::cerr << app.help();

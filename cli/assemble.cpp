@@ -62,6 +62,9 @@ void Assembly::close() {
 Result<Assembly> assemble(const Context& context, StopSignal& stop) {
   const Pipeline& pipeline = *context.pipeline;
   Assembly a;
+  if (pipeline.source.kind == "file" && !context.follow) {  // cheap: before anything is created
+    if (auto there = check_source(context); !there) return std::move(there).failure();
+  }
   std::vector<TargetSchema> schemas;
   for (const TargetSpec& spec : pipeline.targets) {
     TargetSpec used = spec;

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "connectors/registry.h"
 #include "core/contract.h"
+#include "state/state.h"
 
 namespace flow {
 
@@ -31,6 +32,12 @@ void check_connected(const Pipeline& pipeline, Log& log, Checked& out) {
   context.pipeline = &pipeline;
   context.log = &log;
   context.dry_run = true;
+  auto state = open_state(pipeline.state, StateAccess::read_only, log);
+  if (state) {
+    context.state = state->get();
+  } else {
+    note_failure(out, std::move(state).failure());
+  }
   auto source = check_source(context);
   if (source) {
     for (std::string& n : *source) out.notes.push_back(std::move(n));
@@ -122,7 +129,7 @@ Json json_of(const Checked& c) {
 
 int check(const Globals& globals, const std::vector<std::string>& files, bool connect) {
   auto log = open_log(globals);
-  if (!log) return report_failure(log.failure(), {});
+  if (!log) return report_failure(globals, log.failure(), {});
   int exit = 0;
   Json all = Json::array();
   for (const std::string& file : files) {

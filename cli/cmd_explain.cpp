@@ -97,7 +97,7 @@ int explain(const Globals& globals, const std::string& file, std::string format)
   if (!loaded) return static_cast<int>(ExitCode::configuration);
   const Masker masker = masker_of(*loaded);
   auto contract = derive_contract(loaded->pipeline);
-  if (!contract) return report_failure(contract.failure(), masker);
+  if (!contract) return report_failure(globals, contract.failure(), masker);
   if (globals.json()) format = "json";
   if (format == "json") {
     print_json("explain", json_of(loaded->pipeline, *contract), masker);

@@ -52,11 +52,11 @@ int history(const Globals& globals, const std::string& pipeline, std::size_t lim
   Masker masker;
   masker.add_url(url);
   auto log = open_log(globals);
-  if (!log) return report_failure(log.failure(), masker);
+  if (!log) return report_failure(globals, log.failure(), masker);
   auto state = open_state(url, StateAccess::read_only, **log);
-  if (!state) return report_failure(state.failure(), masker);
+  if (!state) return report_failure(globals, state.failure(), masker);
   auto runs = (*state)->runs(pipeline, limit);
-  if (!runs) return report_failure(runs.failure(), masker);
+  if (!runs) return report_failure(globals, runs.failure(), masker);
   if (globals.json()) {
     Json j;
     j["state"] = (*state)->location();
@@ -98,7 +98,7 @@ void add_history(CLI::App& app, Globals& globals, Action& action) {
   CLI::App* c = add_command(app, globals, "history", "Lists runs, newest first",
                             "flow history orders --limit 5");
   c->add_option("PIPELINE", *pipeline, "A pipeline's name, or its file; default: all");
-  c->add_option("--limit", *limit, "How many runs")->check(CLI::PositiveNumber);
+  c->add_option("--limit", *limit, "How many runs")->check(positive_count());
   add_state_flag(*c, globals);
   c->callback([&globals, &action, pipeline, limit] {
     action = [&globals, pipeline, limit] {
@@ -109,7 +109,9 @@ void add_history(CLI::App& app, Globals& globals, Action& action) {
         *pipeline = loaded->pipeline.name;
         url = loaded->pipeline.state;
       } else {
-        url = resolve_state(globals.state);
+        auto resolved = resolve_state(globals.state);
+        if (!resolved) return report_failure(globals, resolved.failure(), {});
+        url = std::move(resolved).value();
       }
       return history(globals, *pipeline, *limit, url);
     };

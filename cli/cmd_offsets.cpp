@@ -60,7 +60,9 @@ Result<LoadedPipeline> pipeline_of(const Globals& globals, const InspectOptions&
   } else {
     loaded.pipeline.name = o.group;
     loaded.pipeline.source.kind = "kafka";
-    loaded.pipeline.state = resolve_state(globals.state);
+    auto state = resolve_state(globals.state);
+    if (!state) return std::move(state).failure();
+    loaded.pipeline.state = std::move(state).value();
     loaded.secrets = secrets_of_url(loaded.pipeline.state);
   }
   KafkaSourceSpec& kafka = loaded.pipeline.source.kafka;
@@ -72,19 +74,19 @@ Result<LoadedPipeline> pipeline_of(const Globals& globals, const InspectOptions&
 
 int inspect(const Globals& globals, const InspectOptions& o) {
   auto loaded = pipeline_of(globals, o);
-  if (!loaded) return report_failure(loaded.failure(), {});
+  if (!loaded) return report_failure(globals, loaded.failure(), {});
   const Masker masker = masker_of(*loaded);
   auto log = open_log(globals);
-  if (!log) return report_failure(log.failure(), masker);
+  if (!log) return report_failure(globals, log.failure(), masker);
   auto state = open_state(loaded->pipeline.state, StateAccess::read_only, **log);
-  if (!state) return report_failure(state.failure(), masker);
+  if (!state) return report_failure(globals, state.failure(), masker);
   Context context;
   context.pipeline = &loaded->pipeline;
   context.log = log->get();
   context.state = state->get();
   context.dry_run = true;
   auto rows = inspect_offsets(context, o.topic);
-  if (!rows) return report_failure(rows.failure(), masker);
+  if (!rows) return report_failure(globals, rows.failure(), masker);
   if (globals.json()) {
     Json j;
     j["pipeline"] = loaded->pipeline.name;

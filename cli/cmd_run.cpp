@@ -1,5 +1,4 @@
 #include <iostream>
-#include <random>
 #include <unistd.h>
 
 #include "cli/assemble.h"
@@ -44,16 +43,6 @@ std::string host_name() {
   return name;
 }
 
-std::string new_run_id() {
-  const std::string t = rfc3339(wall_ms());  // 2026-01-31T09:30:00.123Z
-  std::string id = t.substr(0, 4) + t.substr(5, 2) + t.substr(8, 2) + "T" + t.substr(11, 2) +
-                   t.substr(14, 2) + t.substr(17, 2) + t.substr(20, 3) + "-";
-  std::random_device random;
-  constexpr std::string_view digits = "0123456789abcdefghijklmnopqrstuvwxyz";
-  for (int i = 0; i < 6; ++i) id += digits[random() % digits.size()];
-  return id;
-}
-
 // One `flow run`: owns what lives from the first check to the last line.
 class Run {
  public:
@@ -64,11 +53,11 @@ class Run {
     if (!loaded) return static_cast<int>(ExitCode::configuration);
     pipeline_ = std::move(loaded->pipeline);
     masker_ = masker_of(*loaded);
-    if (auto r = prepare(); !r) return report_failure(r.failure(), masker_);
+    if (auto r = prepare(); !r) return report_failure(globals_, r.failure(), masker_);
     for (const std::string& s : loaded->secrets) log_->masker().add(s);
     install_signals(stop_signal);
     auto outcome = options_.dry_run ? dry_run() : real_run();
-    if (!outcome) return report_failure(outcome.failure(), masker_);
+    if (!outcome) return report_failure(globals_, outcome.failure(), masker_);
     return finish(*outcome);
   }
 
@@ -190,13 +179,13 @@ Result<LoopEnd> Run::real_run() {
   state_ = std::move(state).value();
   if (auto r = take_locks(); !r) return r.failure();
   context_.state = state_.get();
-  row_.id = context_.run_id = new_run_id();
   row_.pipeline = pipeline_.name;
   row_.version = pipeline_.digest;
   row_.contract = masker_.text(contract_.line());
   row_.host = host_name();
   row_.pid = getpid();
   row_.started_ms = row_.heartbeat_ms = wall_ms();
+  row_.id = context_.run_id = make_run_id(row_.started_ms);
   if (auto r = state_->open_run(row_); !r) return r.failure();
   log_->add_field("run", row_.id);
   log_->event(Level::info, "run.started",
@@ -285,7 +274,7 @@ void Run::fill_row(const LoopProgress& progress) {
 
 int Run::finish(const LoopEnd& end) {
   progress_->wipe();
-  if (end.failure) report_failure(*end.failure, masker_);
+  if (end.failure) print_failure(*end.failure, masker_);
   if (globals_.json()) {
     Json j;
     j["pipeline"] = pipeline_.name;

@@ -3,6 +3,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "cli/output.h"
+#include "cli/pipeline_reader.h"
+
 namespace flow {
 
 CLI::App* add_command(CLI::App& parent, Globals& globals, const std::string& name,
@@ -17,6 +20,18 @@ CLI::App* add_command(CLI::App& parent, Globals& globals, const std::string& nam
   c->add_option("-o,--output", globals.output, "How results look")
       ->check(CLI::IsMember({"text", "json"}));
   return c;
+}
+
+CLI::Validator positive_count() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const bool digits =
+            !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return digits && text.find_first_not_of('0') != std::string::npos
+                   ? std::string()
+                   : "a whole number from 1 on is wanted";
+      },
+      "COUNT");
 }
 
 void add_set_flag(CLI::App& command, Globals& globals) {
@@ -49,10 +64,27 @@ std::string default_state_url() {
          "/.local/state/flow/flow.db";
 }
 
-std::string resolve_state(const std::string& flag) {
-  if (!flag.empty()) return flag;
+Result<std::string> resolve_state(const std::string& flag) {
   const char* environment = std::getenv("FLOW_STATE");
-  return environment != nullptr && environment[0] != '\0' ? environment : default_state_url();
+  const bool from_environment = flag.empty() && environment != nullptr && environment[0] != '\0';
+  std::string url = !flag.empty() ? flag : from_environment ? environment : default_state_url();
+  const std::string why = check_state_url(url);
+  if (why.empty()) return url;
+  return Failure{.cls = FailureClass::setup,
+                 .where = from_environment ? "FLOW_STATE" : "--state",
+                 .what = why,
+                 .hint = "sqlite:PATH or postgres://...",
+                 .exit = ExitCode::usage};
+}
+
+int report_failure(const Globals& globals, const Failure& failure, const Masker& masker) {
+  print_failure(failure, masker);
+  if (globals.json()) {
+    Json j;
+    j["error"] = failure_json(failure);
+    print_json("error", std::move(j), masker);
+  }
+  return static_cast<int>(failure.exit_code());
 }
 
 LoadedPipeline load(const Globals& globals, const std::string& file) {
@@ -80,6 +112,14 @@ std::optional<LoadedPipeline> load_or_report(const Globals& globals, const std::
   const Masker masker = masker_of(loaded);
   for (const ConfigFault& f : loaded.faults) std::cerr << masker.text(fault_text(f)) << '\n';
   const std::size_t n = loaded.faults.size();
+  if (globals.json()) {
+    Json j;
+    j["error"] = failure_json({.cls = FailureClass::setup,
+                               .where = file,
+                               .what = std::to_string(n) + (n == 1 ? " fault" : " faults"),
+                               .hint = "flow check --output json lists them"});
+    print_json("error", std::move(j), masker);
+  }
   std::cerr << "flow: error: " << n << (n == 1 ? " fault" : " faults") << " in " << file
             << "; flow-pipeline(5) describes every setting\n";
   return std::nullopt;

@@ -41,10 +41,15 @@ void add_completion(CLI::App& app, Globals& globals, Action& action);
 // A subcommand with the shared flags. `example` opens its --help.
 CLI::App* add_command(CLI::App& parent, Globals& globals, const std::string& name,
                       const std::string& what, const std::string& example);
+CLI::Validator positive_count();  // for flags that count from 1
 void add_set_flag(CLI::App& command, Globals& globals);
 void add_state_flag(CLI::App& command, Globals& globals);
 
 Result<std::unique_ptr<EventLog>> open_log(const Globals& globals);
+
+// A command that ends before it has a result of its own: the failure on stderr, and with --output
+// json a flow.error/1 document on stdout. Gives the exit code.
+int report_failure(const Globals& globals, const Failure& failure, const Masker& masker);
 
 // Loads a pipeline file; its faults go to stderr (or into JSON, by the caller). nullopt: it has
 // faults.
@@ -54,6 +59,6 @@ std::string fault_text(const ConfigFault& fault);
 Masker masker_of(const LoadedPipeline& loaded);
 std::string default_state_url();
 // For commands without a pipeline file: the flag, FLOW_STATE, the per-user default.
-std::string resolve_state(const std::string& flag);
+Result<std::string> resolve_state(const std::string& flag);
 
 }  // namespace flow

@@ -95,7 +95,7 @@ constexpr std::array<Part, 5> targets{{{"postgres", R"yaml(targets:
 )yaml"},
                                        {"file", R"yaml(targets:
   - kind: file
-    path: orders-out.jsonl
+    path: clean.jsonl
     format: jsonl
 )yaml"},
                                        {"stdout", R"yaml(targets:

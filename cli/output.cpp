@@ -48,9 +48,8 @@ std::string table(const std::vector<std::string>& head,
   return out;
 }
 
-int report_failure(const Failure& failure, const Masker& masker) {
+void print_failure(const Failure& failure, const Masker& masker) {
   std::cerr << masker.text("flow: error: " + failure.text()) << std::endl;
-  return static_cast<int>(failure.exit_code());
 }
 
 Json failure_json(const Failure& failure) {

@@ -20,8 +20,8 @@ std::string table(const std::vector<std::string>& head,
                   const std::vector<std::vector<std::string>>& rows,
                   const std::vector<char>& right = {});
 
-// "flow: error: ..." on stderr, with the exit code of the failure.
-int report_failure(const Failure& failure, const Masker& masker);
+// "flow: error: ..." on stderr.
+void print_failure(const Failure& failure, const Masker& masker);
 Json failure_json(const Failure& failure);
 
 std::string with_separators(std::uint64_t n);  // 1,234,567

@@ -46,7 +46,9 @@ class Digest {
 void digest_node(const YamlNode& node, const std::string& path, Digest& digest) {
   if (node.kind == YamlKind::scalar) {
     digest.add(path);
-    digest.add(is_secret_name(path) ? "***" : mask_url(node.text));
+    const bool property = path.find(".properties.") != std::string::npos;
+    const bool url = path == ".state" || path.ends_with(".url");
+    digest.add(property && is_secret_name(path) ? "***" : url ? mask_url(node.text) : node.text);
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     digest_node(*node.items[i], path + "[" + std::to_string(i) + "]", digest);

@@ -24,6 +24,8 @@ struct Reading {
   std::vector<PathFault> faults;
   std::map<std::string, YamlPlace> given;
   std::vector<std::string> secrets;
+  std::vector<std::string>
+      outputs;  // columns that reach the targets; empty: known by the tables only
   FillSources sources;
 
   void fault(YamlPlace place, std::string path, std::string message);
@@ -60,6 +62,7 @@ void check_field_rules(Reading& reading);
 void check_target_rules(Reading& reading);
 std::string check_brokers(const std::string& brokers);  // what is wrong; empty: nothing
 std::string check_topic_name(const std::string& name);
+std::string check_topic_pattern(const std::string& pattern);
 std::string check_state_url(const std::string& url);
 
 }  // namespace flow

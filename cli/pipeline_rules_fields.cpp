@@ -1,41 +1,29 @@
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
-#include <system_error>
+#include <cstdlib>
+#include <memory>
 
 #include "cli/pipeline_reader.h"
 #include "connectors/registry.h"
+#include "core/batch.h"
+#include "core/cast.h"
+#include "core/cast_zone.h"
+#include "core/suggest.h"
 
 namespace flow {
 namespace {
 
 using From = FieldSource::From;
 
-constexpr std::string_view zones_dir = "/usr/share/zoneinfo";
-
 bool is_time(Type type) { return type == Type::timestamp || type == Type::timestamptz; }
 
-// "+05:30"
-bool is_offset(const std::string& zone) {
-  const auto digit = [&zone](std::size_t i) {
-    return std::isdigit(static_cast<unsigned char>(zone[i])) != 0;
-  };
-  return zone.size() == 6 && (zone[0] == '+' || zone[0] == '-') && digit(1) && digit(2) &&
-         zone[3] == ':' && digit(4) && digit(5) && zone.substr(1, 2) <= "14" &&
-         zone.substr(4) <= "59";
-}
-
-bool is_zone(const std::string& zone) {
-  if (zone == "UTC" || is_offset(zone)) return true;
-  const bool signs = std::all_of(zone.begin(), zone.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '/' || c == '-' ||
-           c == '+';
-  });
-  if (!signs || zone.front() == '/') return false;
-  std::error_code error;
-  const std::filesystem::path dir(zones_dir);
-  if (!std::filesystem::is_directory(dir, error)) return zone.find('/') != std::string::npos;
-  return std::filesystem::is_regular_file(dir / zone, error);
+Value constant_value(const FieldSource& constant) {
+  const std::string& text = constant.name;
+  switch (constant.constant_type) {
+    case Type::boolean: return Value::boolean(text == "true");
+    case Type::int64: return Value::int64(std::strtoll(text.c_str(), nullptr, 10));
+    case Type::decimal: return Value::text(text, Kind::decimal);
+    default: return Value::text(text);
+  }
 }
 
 class FieldRules {
@@ -47,6 +35,8 @@ class FieldRules {
     const std::string from = reading_.has(path + ".from") ? path + ".from" : path;
     if (reading_.sound(from)) field(column.from, from);
     if (column.fallback) field(*column.fallback, path + ".default");
+    constant(column, column.from, from);
+    if (column.fallback) constant(column, *column.fallback, path + ".default");
     if (column.required && column.fallback) {
       fault(path + ".default", "a required column has no default; remove one of the two");
     }
@@ -58,7 +48,7 @@ class FieldRules {
     if (column.type && !is_time(*column.type)) {
       fault(path + ".zone", "a zone belongs to timestamp and timestamptz, not to " +
                                 std::string(name_of(*column.type)));
-    } else if (!is_zone(column.zone)) {
+    } else if (!Zone::named(column.zone)) {
       fault(path + ".zone", shown_value(column.zone) +
                                 " is not a zone; write UTC, +05:30 or a name such as Europe/Paris");
     }
@@ -92,15 +82,54 @@ class FieldRules {
     }
   }
 
+  // A constant that the column's own type cannot hold.
+  void constant(const ColumnSpec& column, const FieldSource& source, const std::string& path) {
+    const bool typed = column.type && reading_.sound("columns." + column.name + ".type");
+    if (!typed || source.from != From::constant || !reading_.sound(path)) return;
+    CastRule rule{{}, column.unit, column.zone};
+    rule.column.name = column.name;
+    rule.column.type = *column.type;
+    rule.column.limits = column.limits;
+    Arena arena;
+    Value value = constant_value(source);
+    std::string reason;
+    if (!Caster(std::move(rule)).cast(value, arena, reason)) fault(path, std::move(reason));
+  }
+
+  // The SQL, step by step; reading.outputs gets the columns of the last.
   void transforms() {
+    std::vector<std::string> given;
+    bool good = true;
     for (std::size_t i = 0; i < pipeline_.transform.size(); ++i) {
-      const TransformSpec& spec = pipeline_.transform[i];
-      if (spec.sql.empty()) continue;
-      const auto made = make_transform(spec);
-      if (made) continue;
-      const Failure& failure = made.failure();
-      fault("transform[" + std::to_string(i) + "].sql",
-            failure.what + (failure.hint.empty() ? "" : "; " + failure.hint));
+      const std::string path = "transform[" + std::to_string(i) + "].sql";
+      const auto made = pipeline_.transform[i].sql.empty()
+                            ? Result<std::unique_ptr<RowTransform>>(Failure{})
+                            : make_transform(pipeline_.transform[i]);
+      if (!made) {
+        const Failure& failure = made.failure();
+        if (!failure.what.empty()) {
+          fault(path, failure.what + (failure.hint.empty() ? "" : "; " + failure.hint));
+        }
+        good = false;
+        continue;
+      }
+      if (i > 0 && good) missing_inputs(*made.value(), given, path);
+      given = made.value()->outputs();
+    }
+    if (!good) return;
+    if (pipeline_.transform.empty()) {
+      for (const ColumnSpec& column : pipeline_.columns) given.push_back(column.name);
+    }
+    reading_.outputs = std::move(given);
+  }
+
+  void missing_inputs(const RowTransform& step, const std::vector<std::string>& given,
+                      const std::string& path) {
+    const std::vector<std::string_view> names(given.begin(), given.end());
+    for (const std::string& input : step.inputs()) {
+      if (std::find(given.begin(), given.end(), input) != given.end()) continue;
+      fault(path,
+            "the step before gives no column " + shown_value(input) + did_you_mean(input, names));
     }
   }
 

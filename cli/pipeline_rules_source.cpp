@@ -23,41 +23,6 @@ bool all_name_signs(const std::string& text) {
   return std::all_of(text.begin(), text.end(), is_name_sign);
 }
 
-// Patterns go to librdkafka, which reads them as POSIX extended regular expressions.
-std::string check_topic_pattern(const std::string& pattern) {
-  if (pattern.size() > pattern_bytes_max) return "a pattern of at most 500 bytes is needed";
-  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
-    if (pattern[i] != '\\') continue;
-    const char c = pattern[++i];
-    if (c == 'd') return "\\d is not known in these regular expressions; write [0-9]";
-    if (c == 's') return "\\s is not known in these regular expressions; no topic has a space";
-    if (c == 'w') return "\\w is not known in these regular expressions; write [A-Za-z0-9_]";
-  }
-  try {
-    const std::regex compiled(pattern, std::regex::extended);
-  } catch (const std::regex_error& e) {
-    switch (e.code()) {
-      case std::regex_constants::error_brack: return "not a regular expression, a [ is not closed";
-      case std::regex_constants::error_paren:
-        return "not a regular expression; look at its ( ) and at what * + ? repeat";
-      case std::regex_constants::error_brace:
-      case std::regex_constants::error_badbrace:
-        return "not a regular expression, what stands in { } is not a repeat";
-      case std::regex_constants::error_badrepeat:
-        return "not a regular expression, a *, + or ? has nothing before it to repeat";
-      case std::regex_constants::error_range:
-        return "not a regular expression, a range such as [a-z] is the wrong way round";
-      case std::regex_constants::error_escape:
-        return "not a regular expression, a \\ stands before a sign that needs none";
-      case std::regex_constants::error_space:
-      case std::regex_constants::error_complexity:
-        return "too large a regular expression; use fewer repeats";
-      default: return "not a regular expression";
-    }
-  }
-  return "";
-}
-
 void check_topics(Reading& reading) {
   const KafkaSourceSpec& kafka = reading.pipeline.source.kafka;
   if (reading.has("source.topic") && reading.has("source.topics")) {
@@ -108,6 +73,41 @@ void check_csv(Reading& reading) {
 }
 
 }  // namespace
+
+// Patterns go to librdkafka, which reads them as POSIX extended regular expressions.
+std::string check_topic_pattern(const std::string& pattern) {
+  if (pattern.size() > pattern_bytes_max) return "a pattern of at most 500 bytes is needed";
+  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '\\') continue;
+    const char c = pattern[++i];
+    if (c == 'd') return "\\d is not known in these regular expressions; write [0-9]";
+    if (c == 's') return "\\s is not known in these regular expressions; no topic has a space";
+    if (c == 'w') return "\\w is not known in these regular expressions; write [A-Za-z0-9_]";
+  }
+  try {
+    const std::regex compiled(pattern, std::regex::extended);
+  } catch (const std::regex_error& e) {
+    switch (e.code()) {
+      case std::regex_constants::error_brack: return "not a regular expression, a [ is not closed";
+      case std::regex_constants::error_paren:
+        return "not a regular expression; look at its ( ) and at what * + ? repeat";
+      case std::regex_constants::error_brace:
+      case std::regex_constants::error_badbrace:
+        return "not a regular expression, what stands in { } is not a repeat";
+      case std::regex_constants::error_badrepeat:
+        return "not a regular expression, a *, + or ? has nothing before it to repeat";
+      case std::regex_constants::error_range:
+        return "not a regular expression, a range such as [a-z] is the wrong way round";
+      case std::regex_constants::error_escape:
+        return "not a regular expression, a \\ stands before a sign that needs none";
+      case std::regex_constants::error_space:
+      case std::regex_constants::error_complexity:
+        return "too large a regular expression; use fewer repeats";
+      default: return "not a regular expression";
+    }
+  }
+  return "";
+}
 
 std::string check_topic_name(const std::string& name) {
   if (name == "." || name == "..") return "is not a topic name";

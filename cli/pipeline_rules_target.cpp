@@ -1,35 +1,21 @@
 #include <algorithm>
+#include <fnmatch.h>
+#include <regex>
 
 #include "cli/pipeline_reader.h"
 #include "cli/postgres_url.h"
+#include "core/identifier.h"
+#include "core/suggest.h"
 
 namespace flow {
 namespace {
 
-constexpr std::size_t postgres_name_bytes_max = 63;
-
-// The parts of public."Order Items"; empty: not a table name.
-std::vector<std::string> table_parts(const std::string& table) {
-  std::vector<std::string> out;
-  std::size_t i = 0;
-  while (true) {
-    std::string part;
-    if (i < table.size() && table[i] == '"') {
-      for (++i; i < table.size(); ++i) {
-        if (table[i] == '"' && (i + 1 == table.size() || table[++i] != '"')) break;
-        part += table[i];
-      }
-      if (table.back() != '"' && i >= table.size()) return {};
-      if (i < table.size() && table[i] == '"') ++i;
-    } else {
-      while (i < table.size() && table[i] != '.' && table[i] != '"') part += table[i++];
-    }
-    if (part.empty()) return {};
-    out.push_back(std::move(part));
-    if (i == table.size()) return out;
-    if (table[i] != '.') return {};
-    ++i;
-  }
+// Whether a source that names `read` reads `topic`. A pattern need not match to the end of the
+// name.
+bool reads_topic(const std::string& read, const std::string& topic) {
+  if (!read.starts_with('^')) return read == topic;
+  return check_topic_pattern(read).empty() &&
+         std::regex_search(topic, std::regex(read, std::regex::extended));
 }
 
 class TargetRules {
@@ -83,20 +69,18 @@ class TargetRules {
 
   void table() {
     if (target_.table.empty()) return;
-    const auto parts = table_parts(target_.table);
-    if (parts.empty() || parts.size() > 2) {
-      fault(at("table"),
-            shown_value(target_.table) +
-                " is not a table name; write table, schema.table or \"Schema\".\"Table\"");
-      return;
-    }
-    if (target_.kind == "postgres") {
-      for (const std::string& part : parts) too_long(at("table"), part);
+    const auto name = parse_table_name(target_.table);
+    if (!name) {
+      fault(at("table"), shown_value(target_.table) + " is not a table name: " +
+                             name.failure().what + "; " + name.failure().hint);
+    } else if (target_.kind == "postgres") {
+      too_long(at("table"), name.value().schema);
+      too_long(at("table"), name.value().table);
     }
   }
 
   void too_long(const std::string& path, const std::string& name) {
-    if (name.size() <= postgres_name_bytes_max) return;
+    if (name.size() <= postgres_identifier_bytes_max) return;
     fault(path, shown_value(name) + " has " + std::to_string(name.size()) +
                     " bytes and PostgreSQL would cut it at 63; use a shorter name");
   }
@@ -124,24 +108,39 @@ class TargetRules {
       fault(at("mode"),
             "merge needs a key: the columns that tell rows apart, as in key: [order_id]");
     }
-    if (pipeline_.columns.empty() || !pipeline_.transform.empty()) return;
-    for (std::size_t i = 0; i < target_.key.size(); ++i) {
-      if (target_.key[i].empty()) continue;
-      const auto found =
-          std::find_if(pipeline_.columns.begin(), pipeline_.columns.end(),
-                       [&](const ColumnSpec& c) { return c.name == target_.key[i]; });
-      if (found == pipeline_.columns.end()) {
-        fault(at("key[" + std::to_string(i) + "]"),
-              shown_value(target_.key[i]) + " is not one of columns");
-      }
+    const auto& outputs = reading_.outputs;
+    const std::vector<std::string_view> names(outputs.begin(), outputs.end());
+    for (std::size_t i = 0; i < target_.key.size() && !outputs.empty(); ++i) {
+      const std::string& name = target_.key[i];
+      if (name.empty() || is_output(name)) continue;
+      const bool sql = !pipeline_.transform.empty();
+      fault(at("key[" + std::to_string(i) + "]"),
+            shown_value(name) +
+                (sql ? " is not a column that the SQL gives" : " is not one of columns") +
+                did_you_mean(name, names));
     }
+  }
+
+  bool is_output(const std::string& name) const {
+    const auto& outputs = reading_.outputs;
+    return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+  }
+  bool is_column(const std::string& name) const {
+    const auto& all = pipeline_.columns;
+    return std::any_of(all.begin(), all.end(), [&](const ColumnSpec& c) { return c.name == name; });
   }
 
   void created() {
     if (!target_.create_table) return;
     std::string untyped;
+    const auto needs_type = [&](const std::string& name) {
+      untyped += (untyped.empty() ? "" : ", ") + name;
+    };
     for (const ColumnSpec& column : pipeline_.columns) {
-      if (!column.type) untyped += (untyped.empty() ? "" : ", ") + column.name;
+      if (!column.type) needs_type(column.name);
+    }
+    for (const std::string& name : reading_.outputs) {
+      if (!is_column(name)) needs_type(name);
     }
     if (pipeline_.columns.empty() && !reading_.has("columns")) {
       fault(at("create_table"),
@@ -160,19 +159,22 @@ class TargetRules {
                                        : check_topic_name(target_.topic);
     if (!why.empty()) fault(at("topic"), shown_value(target_.topic) + " " + why);
     const KafkaSourceSpec& source = pipeline_.source.kafka;
-    const bool loops =
-        pipeline_.source.kind == "kafka" && source.brokers == target_.brokers &&
-        std::find(source.topics.begin(), source.topics.end(), target_.topic) != source.topics.end();
-    if (loops)
-      fault(at("topic"),
-            "is a topic that the source reads; the pipeline would feed itself for ever");
+    if (pipeline_.source.kind != "kafka" || source.brokers != target_.brokers) return;
+    for (const std::string& read : source.topics) {
+      if (!reads_topic(read, target_.topic)) continue;
+      fault(at("topic"), "is a topic that the source reads (" + read +
+                             "); the pipeline would feed itself for ever");
+      return;
+    }
   }
 
   void file() {
     if (target_.path.empty()) return;
-    const auto& read = pipeline_.source.file.paths;
-    if (std::find(read.begin(), read.end(), target_.path) != read.end()) {
-      fault(at("path"), "is a file that the source reads; write to another");
+    for (const std::string& read : pipeline_.source.file.paths) {
+      if (::fnmatch(read.c_str(), target_.path.c_str(), FNM_PATHNAME | FNM_PERIOD) != 0) continue;
+      fault(at("path"),
+            "is a file that the source reads; write to one that source.path does not name");
+      break;
     }
     if (target_.path.back() == '/') fault(at("path"), "is a directory; name a file in it");
   }
@@ -188,12 +190,11 @@ std::string place_written(const TargetSpec& target) {
   if (target.kind == "stdout") return "standard output";
   if (target.kind == "file") return target.path.empty() ? "" : "file " + target.path;
   if (target.kind == "kafka") {
-    return target.topic.empty() || target.brokers.empty()
-               ? ""
-               : "topic " + target.topic + "\n" + target.brokers;
+    const bool known = !target.topic.empty() && !target.brokers.empty();
+    return known ? "topic " + target.topic + "\n" + target.brokers : "";
   }
-  return target.table.empty() || target.url.empty() ? ""
-                                                    : "table " + target.table + "\n" + target.url;
+  const auto name = parse_table_name(target.table);
+  return name && !target.url.empty() ? "table " + name.value().text() + "\n" + target.url : "";
 }
 
 void check_pairs(Reading& reading) {

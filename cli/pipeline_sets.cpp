@@ -98,19 +98,24 @@ class Setter {
   }
 
   // The node at `at` as one of `kind` that nothing else shares (an anchor's other uses stay as they
-  // are).
-  YamlNode* own(YamlNode** at, YamlKind kind) {
-    if (*at == nullptr || (*at)->kind != kind) {
+  // are). nullptr: the file has something else there.
+  YamlNode* own(YamlNode** at, YamlKind kind, const std::string& walked) {
+    if (*at == nullptr || (*at)->kind == YamlKind::null) {
       *at = tree_.add(kind, place_);
-    } else {
+    } else if ((*at)->kind == kind) {
       tree_.nodes.push_back(**at);
       *at = &tree_.nodes.back();
+    } else {
+      fault((walked.empty() ? "the file" : walked) + " is not a " +
+            (kind == YamlKind::map ? "map of settings" : "list"));
+      return nullptr;
     }
     return *at;
   }
 
   YamlNode** entry(YamlNode** at, const std::string& name, std::string& walked) {
-    YamlNode* map = own(at, YamlKind::map);
+    YamlNode* map = own(at, YamlKind::map, walked);
+    if (map == nullptr) return nullptr;
     walked += (walked.empty() ? "" : ".") + name;
     auto found = std::find_if(map->entries.begin(), map->entries.end(),
                               [&name](const YamlEntry& e) { return e.key == name; });
@@ -122,7 +127,8 @@ class Setter {
   }
 
   YamlNode** item(YamlNode** at, std::size_t index, std::string& walked) {
-    YamlNode* list = own(at, YamlKind::list);
+    YamlNode* list = own(at, YamlKind::list, walked);
+    if (list == nullptr) return nullptr;
     if (index > list->items.size()) {
       fault("there is no " + walked + "[" + std::to_string(index) + "]; the file has " +
             std::to_string(list->items.size()) + " of them, counted from 0");

@@ -77,6 +77,16 @@ void keep_failures(std::vector<RecordFailure>& failures, const std::vector<std::
   });
 }
 
+// Per target every record is a row, a failure or filtered; the last is what is left.
+void recount_filtered(Batch& batch) {
+  for (std::size_t t = 0; t < batch.filtered.size(); ++t) {
+    const auto failed = std::count_if(batch.failures.begin(), batch.failures.end(),
+                                      [&](const RecordFailure& f) { return f.target == t; });
+    batch.filtered[t] = static_cast<std::uint32_t>(batch.records.size() - batch.rows[t].rows() -
+                                                   static_cast<std::size_t>(failed));
+  }
+}
+
 }  // namespace
 
 void Batch::abandon(const std::vector<char>& gone) {
@@ -103,6 +113,7 @@ void Batch::abandon(const std::vector<char>& gone) {
   records.resize(kept);
   for (RowSet& set : rows) keep_rows(set, moved);
   keep_failures(failures, moved);
+  recount_filtered(*this);
 }
 
 void Batch::truncate(std::size_t count) {
@@ -118,6 +129,14 @@ void Batch::truncate(std::size_t count) {
   records.resize(count);
   for (RowSet& set : rows) keep_rows(set, moved);
   keep_failures(failures, moved);
+  recount_filtered(*this);
+}
+
+void Batch::set_aside(std::uint32_t record, std::uint32_t target, Failure failure) {
+  std::vector<std::uint32_t> moved(records.size());
+  for (std::uint32_t i = 0; i < records.size(); ++i) moved[i] = i == record ? left_out : i;
+  keep_rows(rows[target], moved);
+  failures.push_back({record, target, std::move(failure)});
 }
 
 std::string Batch::where(std::uint32_t record) const {

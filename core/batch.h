@@ -132,6 +132,8 @@ struct Batch {
   void abandon(const std::vector<char>& gone);
   // Keeps records [0, count) only; each span then ends just before its first record left out.
   void truncate(std::size_t count);
+  // Takes the record's row out of one target, for this failure.
+  void set_aside(std::uint32_t record, std::uint32_t target, Failure failure);
   // "topic/partition@offset" (files: "path:line"), for messages.
   std::string where(std::uint32_t record) const;
 };

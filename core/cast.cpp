@@ -21,6 +21,13 @@ bool refuse(std::string& reason, const Value& cell, std::string_view why) {
   return false;
 }
 
+// Empty text to write in before it goes to the arena; keeps its memory.
+std::string& scratch() {
+  static thread_local std::string text;
+  text.clear();
+  return text;
+}
+
 bool is_number(Kind kind) {
   return kind == Kind::int64 || kind == Kind::decimal || kind == Kind::float64;
 }
@@ -193,9 +200,9 @@ bool Caster::cast_text(Value& cell, Arena& arena, std::string& reason) const {
   } else if (cell.holds_text()) {
     if (cell.kind() != Kind::text) cell = Value::text(cell.text());
   } else {
-    std::string text;
-    append_text(text, cell);
-    cell = Value::text(arena.copy(text));
+    std::string& written = scratch();
+    append_text(written, cell);
+    cell = Value::text(arena.copy(written));
   }
   const std::string_view text = cell.text();
   const Limits& limits = rule_.column.limits;
@@ -216,7 +223,7 @@ bool Caster::cast_json(Value& cell, Arena& arena, std::string& reason) const {
     if (cell.kind() == Kind::float64 && !std::isfinite(cell.d())) {
       return refuse(reason, cell, "is not a JSON number");
     }
-    std::string json;
+    std::string& json = scratch();
     append_json(json, cell);
     if (refuses_nul && json_holds_nul(json)) {
       return refuse(reason, cell, "holds U+0000, which this target cannot store in JSON");

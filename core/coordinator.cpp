@@ -72,6 +72,10 @@ Result<Finish> CommitCoordinator::apply_to_target(Batch& batch, std::size_t t) {
                          {"rows", std::to_string(batch.rows[t].rows())},
                          {"means", "these rows may be there twice after the next attempt"}});
     }
+    if (failure.cls == FailureClass::invalid && failure.record) {
+      leave_out(batch, t, failure);
+      continue;
+    }
     if (!failure.retryable()) return failure;
     parts_.account->retry(t);
     const auto wait = retry.failed(failure);
@@ -96,6 +100,22 @@ Result<Finish> CommitCoordinator::apply_to_target(Batch& batch, std::size_t t) {
     }
   }
   return Finish::committed;
+}
+
+// The target refused one record. drop: the rest of the batch is written without it. fail: what
+// stands before it is written and committed, and the run ends there.
+void CommitCoordinator::leave_out(Batch& batch, std::size_t t, const Failure& failure) {
+  const std::uint32_t record = *failure.record;
+  if (parts_.pipeline->on_error == OnError::drop) {
+    batch.set_aside(record, static_cast<std::uint32_t>(t), failure);
+    parts_.log->event(Level::warn, "record.dropped",
+                      {{"target", parts_.targets[t]->spec().label}, {"error", failure.text()}});
+  } else {
+    batch.stop = failure;
+    batch.stop->exit = ExitCode::data;
+    batch.truncate(record);
+  }
+  parts_.mapper->order(batch);
 }
 
 Result<Finish> CommitCoordinator::commit_position(const Batch& batch) {

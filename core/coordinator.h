@@ -52,6 +52,7 @@ class CommitCoordinator {
   Result<void> store_dead_letters(const Batch& batch);
   Result<Finish> apply_to_targets(Batch& batch);
   Result<Finish> apply_to_target(Batch& batch, std::size_t t);
+  void leave_out(Batch& batch, std::size_t t, const Failure& failure);
   Result<Finish> commit_position(const Batch& batch);
   enum class Wake : std::uint8_t { again, given_up };
   Wake wait_to_retry(Millis wait, std::string step, const bool& ends);  // ends: guarded by mutex_

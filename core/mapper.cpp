@@ -214,12 +214,13 @@ void Mapper::map(Batch& batch) {
                          [](const auto& a, const auto& b) { return a.record < b.record; });
     Failure stop = first->failure;
     stop.exit = ExitCode::data;
+    if (stop.hint.empty()) {
+      stop.hint =
+          "what is before it is done; mend the record or the column, or let transform_on_error: "
+          "drop leave it out";
+    }
     batch.stop = std::move(stop);
     batch.truncate(first->record);
-    for (std::size_t t = 0; t < plans_.size(); ++t) {
-      FLOW_CHECK(batch.rows[t].rows() <= batch.records.size(), "more rows than records");
-      batch.filtered[t] = static_cast<std::uint32_t>(batch.records.size() - batch.rows[t].rows());
-    }
   }
   order(batch);
 }

@@ -1,6 +1,7 @@
 #include "core/sqlite_path.h"
 
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -14,6 +15,17 @@ std::string stamp_of(const std::string& path) {
   if (::stat(path.c_str(), &s) != 0) return "-;";
   return std::to_string(s.st_ino) + ":" + std::to_string(s.st_size) + ":" +
          std::to_string(s.st_mtim.tv_sec) + "." + std::to_string(s.st_mtim.tv_nsec) + ";";
+}
+
+// Two changes within one tick of the file system's clock look like one.
+bool is_settled(const std::string& path) {
+  constexpr auto tick_max = std::chrono::milliseconds(20);
+  struct stat s {};
+  if (::stat(path.c_str(), &s) != 0) return true;
+  const auto changed =
+      std::chrono::seconds(s.st_mtim.tv_sec) + std::chrono::nanoseconds(s.st_mtim.tv_nsec);
+  const auto age = std::chrono::system_clock::now().time_since_epoch() - changed;
+  return age < std::chrono::seconds(0) || age > tick_max;
 }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -32,6 +44,11 @@ std::string file_uri(const std::string& path) {
   return uri;
 }
 
+std::string stamp_of_all(const std::string& path) {
+  return stamp_of(path) + stamp_of(path + "-wal") + stamp_of(path + "-journal") +
+         (exists(path + "-shm") ? "shm" : "");
+}
+
 }  // namespace
 
 std::string sqlite_path(std::string_view url) {
@@ -46,9 +63,10 @@ std::string canonical_path(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-SqliteView sqlite_view(const std::string& path) {
+SqliteView sqlite_view(const std::string& path, Index index) {
   SqliteView view;
-  view.stamp = stamp_of(path) + stamp_of(path + "-wal") + stamp_of(path + "-journal");
+  view.settled = is_settled(path);
+  view.stamp = stamp_of_all(path);
   const std::string uri = file_uri(path);
   if (!exists(path + "-wal")) {
     // A rollback journal says that a writer is at work, or was: SQLite's own locks are needed.
@@ -56,12 +74,17 @@ SqliteView sqlite_view(const std::string& path) {
     view.uri = uri + (view.guarded ? "?mode=ro" : "?immutable=1");
   } else if (exists(path + "-shm")) {
     view.guarded = true;
-    view.uri = uri + "?mode=ro&readonly_shm=1";
+    view.uri = uri + (index == Index::untouched ? "?mode=ro&readonly_shm=1" : "?mode=ro");
   } else {
     view.private_index = true;
     view.uri = uri + "?mode=ro&vfs=unix-none";
   }
   return view;
+}
+
+bool counts(const SqliteView& view, const std::string& path, Reading how) {
+  if (view.guarded && how == Reading::succeeded) return true;
+  return (view.guarded || view.settled) && stamp_of_all(path) == view.stamp;
 }
 
 int create_private_file(const std::string& path) {

@@ -186,6 +186,24 @@ TEST_CASE("transform_on_error: drop leaves out the bad record only, and counts i
   CHECK(w.log.has("record.dropped"));
 }
 
+TEST_CASE(
+    "a record that the target refuses: fail ends the run just before it, drop goes on without it") {
+  for (const OnError policy : {OnError::fail, OnError::drop}) {
+    World w;
+    w.pipeline.on_error = policy;
+    w.fill("a", 0, 20);
+    w.targets[0]->refuses = "a/0@13";
+    const LoopEnd end = w.run();
+    auto expected = World::names("a", 0, 0, policy == OnError::fail ? 13 : 20);
+    if (policy == OnError::drop) expected.erase(expected.begin() + 13);
+    CHECK(w.targets[0]->written == expected);
+    CHECK(w.positions.next.at({"a", 0}) == (policy == OnError::fail ? 13 : 20));
+    CHECK(end.progress.counts[0].counts.dropped == (policy == OnError::fail ? 0 : 1));
+    CHECK(end.failure.has_value() == (policy == OnError::fail));
+    if (end.failure) CHECK(end.failure->exit_code() == ExitCode::data);
+  }
+}
+
 TEST_CASE("a stop request finishes the batches in hand and commits them") {
   World w;
   w.source.bounded = false;

@@ -112,6 +112,7 @@ class MemoryTarget final : public Target {
   std::function<Result<void>(int attempt)> before_write;
   std::atomic<bool> cancelled{false};
   int attempts = 0;
+  std::string refuses;  // the record at this place is refused
 
   const TargetSpec& spec() const override { return spec_; }
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>&) override {
@@ -122,6 +123,12 @@ class MemoryTarget final : public Target {
     ++attempts;
     if (before_write) {
       if (auto r = before_write(attempts); !r) return r;
+    }
+    for (const std::uint32_t r : rows.order) {
+      if (batch.where(rows.record[r]) != refuses) continue;
+      Failure f{.cls = FailureClass::invalid, .what = "refused"};
+      f.record = rows.record[r];
+      return f;
     }
     const std::scoped_lock lock(mutex_);
     for (const std::uint32_t r : rows.order) written.push_back(batch.where(rows.record[r]));
