@@ -191,7 +191,7 @@ std::optional<Identity> Identity::parse(std::string_view text) {
     return std::nullopt;
   }
   if (text != "-") {
-    Ended& e = id.ended.emplace();
+    Ended& e = id.ended.emplace(Ended{});
     if (!read_number(take(text, '.'), e.position) || !read_number(text, e.raw_size) ||
         e.position < 0 || e.raw_size < 0) {
       return std::nullopt;
