@@ -133,7 +133,26 @@ struct TargetSpec {
 };
 
 enum class Delivery : std::uint8_t { at_least_once, exactly_once, automatic };
-enum class OnError : std::uint8_t { fail, drop };
+enum class OnError : std::uint8_t { fail, drop, dlq };
+
+// Where dead letters go and when they are too many. store: automatic is the table.
+struct DlqSpec {
+  enum class Store : std::uint8_t { automatic, table, topic };
+  enum class Headers : std::uint8_t { flow, kafka_connect };
+  enum class Oversize : std::uint8_t { fail, truncate_to_table };
+  Store store = Store::automatic;
+  std::string topic;    // dead_letter_topic
+  std::string brokers;  // of it; default: the source's, else the Kafka target's
+  std::map<std::string, std::string> properties;
+  Headers headers = Headers::flow;
+  Oversize oversize = Oversize::fail;
+  int max_attempts = 3;  // dlq_max_attempts; the original emission is attempt 1
+  int of_batch_percent =
+      50;  // dlq_limit: past one of these the run stops with exit 65, 0: no limit
+  std::uint64_t in_a_row = 1000;
+  std::uint64_t per_run = 0;
+  int crash_loop_limit = 0;  // runs that died at the same position; 0: off
+};
 
 // Retry of transient failures. for_: zero means for ever.
 struct RetrySpec {
@@ -155,6 +174,7 @@ struct Pipeline {
   std::vector<TargetSpec> targets;
   Delivery delivery = Delivery::at_least_once;
   OnError on_error = OnError::fail;
+  DlqSpec dlq;
   RetrySpec retry;
   Millis drain_timeout{30'000};
   std::string state;  // "sqlite:/abs/flow.db" or "postgres://..."; resolved, secret

@@ -12,6 +12,7 @@
 
 #include "core/batch.h"
 #include "core/column.h"
+#include "core/dead_letter.h"
 #include "core/pipeline.h"
 #include "core/result.h"
 #include "core/types.h"
@@ -118,7 +119,8 @@ class Decoder {
   virtual ~Decoder() = default;
   // fields[i] is what cells[i] gets; only FieldSource::From::path entries are bound here.
   virtual Result<void> bind(const std::vector<FieldSource>& fields) = 0;
-  // Once per batch, before its decode() calls: for decoders that read record headers (CSV's header line).
+  // Once per batch, before its decode() calls: for decoders that read record headers (CSV's header
+  // line).
   virtual void begin(const Batch& batch) { (void)batch; }
   // False: the record does not decode; `failure` says why (class invalid). Missing fields are
   // Kind::missing.
@@ -164,6 +166,14 @@ class Target {
   // Durable when it returns ok. With a Failure: class and effect say whether to try again. Writes
   // the rows of `rows.order` in that order; passthrough targets write batch.records.
   virtual Result<void> write(const Batch& batch, const RowSet& rows) = 0;
+  // As write(), but rows that the target refuses are left out: it returns them, and the rest is
+  // durable. What `aside` holds goes into the same transaction when keeps_letters(). The default
+  // tries again without the row that write() names; targets that can tell many at once do better.
+  virtual Result<std::vector<RecordFailure>> write_around(const Batch& batch, const RowSet& rows,
+                                                          const Aside& aside);
+  // True when the dead-letter table is in this target's own database, so that rows and letters are
+  // one transaction.
+  virtual bool keeps_letters() const { return false; }
   // After a write: how far the output has got; nullopt for targets that need none.
   virtual std::optional<std::string> mark() const { return std::nullopt; }
   // Makes a write that is under way end soon with a failure. noexcept, any thread.
