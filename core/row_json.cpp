@@ -85,7 +85,9 @@ void append_one_line(std::string& out, std::string_view json) {
 
 // RFC 4180, with the quotes that empty text needs to differ from null.
 void append_csv_field(std::string& out, std::string_view text) {
-  if (!text.empty() && text.find_first_of("\",\r\n") == std::string_view::npos) {
+  // Unquoted at the start of a line, a byte order mark would be read as one and lost.
+  if (!text.empty() && text.find_first_of("\",\r\n") == std::string_view::npos &&
+      !text.starts_with("\xEF\xBB\xBF")) {
     out.append(text);
     return;
   }

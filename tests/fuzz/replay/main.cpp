@@ -13,6 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 int main(int argc, char** argv) {
   std::size_t inputs = 0;
   for (int at = 1; at < argc; ++at) {
+    if (!std::filesystem::is_directory(argv[at])) {
+      std::cerr << "no directory " << argv[at] << ": a fuzz target needs at least one example\n";
+      return 1;
+    }
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[at])) {
       if (!entry.is_regular_file()) continue;
       std::ifstream file(entry.path(), std::ios::binary);
