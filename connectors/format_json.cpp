@@ -171,7 +171,7 @@ class JsonDecoder final : public Decoder {
   }
 
   bool duplicate(std::string_view name) {
-    return scan_.fail("an object has the name " + shown(name) + " twice, the second time before");
+    return scan_.fail("an object has the name " + shown(name) + " twice");
   }
 
   bool array(Node& node, std::size_t depth) {
