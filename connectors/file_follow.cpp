@@ -211,7 +211,7 @@ void FollowAgenda::follow_name(Followed& f, Clock::time_point now) {
   } else {
     f.reader->rename(name);
     const Position at{f.reader->position()};
-    relocated_.push_back({f.reader->partition(), at, at, f.reader->identity().text()});
+    relocated_.push_back({f.reader->partition(), at, at, f.reader->known().identity.text()});
     log.event(Level::info, "file.rotated",
               {{"path", name}, {"was", was}, {"position", std::to_string(at.next)}});
   }

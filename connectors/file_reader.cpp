@@ -26,6 +26,7 @@ FileReader::FileReader(const ReaderSetup& setup, Sighting file, const Placement&
       line_(placement.position == 0 ? 1 : 0),
       want_header_(setup.header) {
   if (!known || placement.position == 0) return;
+  settled_ = *known;
   if (known->open_record && *known->open_record < placement.position) {
     open_record_ = known->open_record;
   }
@@ -107,6 +108,7 @@ void FileReader::start_over() {
   want_header_ = setup_.header;
   header_.clear();
   file_.head.clear();
+  settled_ = {};
   open_record_.reset();
   ended_.reset();
 }
@@ -345,7 +347,9 @@ void FileReader::finish(Batch& batch) {
 
 void FileReader::settle(Batch& batch) {
   if (span_ < batch.spans.size() && batch.spans[span_].partition == partition_) {
-    batch.spans[span_].identity = file_.pipe ? std::string() : identity().text();
+    if (file_.pipe) return;
+    settled_ = identity();
+    batch.spans[span_].identity = settled_.text();
   }
 }
 
@@ -354,11 +358,7 @@ Identity FileReader::identity() {
   id.device = file_.device;
   id.inode = file_.inode;
   if (!compressed() && stream_) {
-    if (file_.head.size() < head_bytes) {
-      file_.head.resize(head_bytes);
-      const ssize_t n = read_at(stream_->fd(), file_.head.data(), head_bytes, 0);
-      file_.head.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-    }
+    extend_head();
     if (const auto tail = position_ > 0 ? tail_digest(stream_->fd(), position_) : std::nullopt) {
       id.tail_at = position_;
       id.tail_digest = *tail;
@@ -368,6 +368,16 @@ Identity FileReader::identity() {
   id.open_record = open_record_;
   if (compressed()) id.ended = ended_;
   return id;
+}
+
+// A file that was short when it was looked at has more of a head now, unless it was written anew
+// meanwhile.
+void FileReader::extend_head() {
+  if (file_.head.size() >= head_bytes) return;
+  std::string head(head_bytes, '\0');
+  const ssize_t n = read_at(stream_->fd(), head.data(), head.size(), 0);
+  head.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  if (head.starts_with(file_.head)) file_.head = std::move(head);
 }
 
 }  // namespace flow::files

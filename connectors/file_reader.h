@@ -66,8 +66,8 @@ class FileReader {
   void finish(Batch& batch);
   // Writes position and identity into the batch's span, if it has one of this file.
   void settle(Batch& batch);
-  Identity identity();
-  Known known() { return {path(), identity(), position()}; }
+  // What is to be remembered of it, as of the last settle().
+  Known known() const { return {path(), settled_, position()}; }
 
   void rename(std::string path) { partition_.topic = std::move(path); }
   void start_over();  // rewritten: from byte 0, as a new file
@@ -78,6 +78,8 @@ class FileReader {
     return file_.compression == Compression::gzip || file_.compression == Compression::zstd;
   }
   bool at_its_place() const { return position_ >= resume_at_ && !want_header_; }
+  Identity identity();
+  void extend_head();
   Result<Fd> open_inode(const std::string& name) const;
   Result<void> seek(Window& window, std::int64_t at);
   Result<Step> find_place(Window& window, Batch& batch);
@@ -107,6 +109,7 @@ class FileReader {
   Tail tail_ = Tail::read;
   std::optional<std::int64_t> open_record_;  // begins here, ends at position_ without line feed
   std::optional<Identity::Ended> ended_;
+  Identity settled_;
 };
 
 }  // namespace flow::files
