@@ -115,7 +115,8 @@ Failure absent_topic(Client& client, const std::string& topic, const std::vector
   const rd_kafka_metadata_t& metadata = **answer;
   auto code =
       metadata.topic_cnt == 1 ? metadata.topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;  // just made
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+    code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;  // just made
   if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     return failure_of(code, "topic " + topic + " at " + client.where());
   std::vector<std::string_view> names;

@@ -64,7 +64,7 @@ Settings KafkaSource::settings() const {
       {"queued.max.messages.kbytes", std::to_string(kbytes)},
       {"queued.min.messages", std::to_string(queue_records_max)},
       {"fetch.message.max.bytes", std::to_string(fetch_bytes)},
-      {"fetch.max.bytes", std::to_string(4 * fetch_bytes)},
+      {"fetch.max.bytes", std::to_string(fetch_bytes)},
   };
   if (!library_naps()) s.emplace_back("fetch.queue.backoff.ms", "5");
   if (std::none_of(spec_.topics.begin(), spec_.topics.end(), names_internal_topics))
@@ -128,7 +128,8 @@ Result<void> KafkaSource::find_topics() {
                                        "no topic matches the pattern " + name,
                                        "correct source.topics, or wait for one: on_missing: wait")
                           : absent_topic(*client_, name, *all, "source.topics");
-    if (spec_.on_missing == OnMissing::fail || failure.cls != FailureClass::setup) return failure;
+    const bool waits = spec_.on_missing == OnMissing::wait && !context_.dry_run;
+    if (!waits || failure.cls != FailureClass::setup) return failure;
     missing[name] = Monotonic::now();
   }
   const std::scoped_lock lock(mutex_);
@@ -161,8 +162,9 @@ Result<void> KafkaSource::subscribe(const std::vector<PartitionId>& partitions) 
   {
     const std::scoped_lock lock(mutex_);
     for (const std::string& name : spec_.topics) {
-      if (is_pattern(name) || !missing_.contains(name))
-        topics.push_back({name, RD_KAFKA_PARTITION_UA});
+      if (!is_pattern(name) && missing_.contains(name)) continue;
+      topics.push_back({name, RD_KAFKA_PARTITION_UA});
+      subscribed_.insert(name);
     }
   }
   if (topics.empty()) return {};
@@ -180,6 +182,8 @@ void KafkaSource::close() {
     const std::scoped_lock lock(mutex_);
     owned_.clear();
   }
+  subscribed_.clear();
+  out_of_range_.clear();
   last_owner_ = nullptr;
   last_topic_ = nullptr;
   data_.reset();

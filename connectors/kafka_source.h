@@ -91,7 +91,8 @@ class KafkaSource final : public Source, public PositionStore {
   Result<void> take(const std::vector<Start>& starts);
   void own(const Start& start);
   void disown(const std::vector<PartitionId>& partitions);
-  void report_start(const Start& start);
+  void report_starts(const std::vector<Start>& starts);
+  void report_gap(const Start& start);
   Result<void> recover_positions();
   Result<void> restart(const PartitionId& id);
   Result<void> look_for_missing();
@@ -110,6 +111,7 @@ class KafkaSource final : public Source, public PositionStore {
   std::optional<StartRule> start_rule_;
   std::vector<PartitionId> first_partitions_;             // those there when this process opened
   std::map<std::string, Monotonic::time_point> missing_;  // topics and patterns: since when
+  std::set<std::string> subscribed_;
   std::optional<UntilEnd> until_end_;
 
   mutable std::mutex mutex_;  // owned_ (changed by the reading thread only), missing_

@@ -118,6 +118,7 @@ Result<void> KafkaSource::assign(const std::vector<PartitionId>& partitions) {
   }
   auto starts = start_rule_->decide(partitions);
   if (!starts) return std::move(starts).failure();
+  report_starts(*starts);
   if (auto r = take(*starts); !r) return r;
   if (!partitions.empty()) listener_->assigned(partitions);
   return {};
@@ -156,35 +157,37 @@ void KafkaSource::own(const Start& start) {
     owned->stop_at = until_end_->end_of(start.partition);
     until_end_->position(start.partition, start.position);
   }
-  report_start(start);
   const std::scoped_lock lock(mutex_);
   owned_.insert_or_assign(start.partition, std::move(owned));
   last_topic_ = nullptr;
 }
 
-void KafkaSource::report_start(const Start& start) {
-  const auto number = [](std::int64_t n) { return std::to_string(n); };
-  switch (start.reason) {
-    case StartReason::committed: return;
-    case StartReason::start_policy:
-      shared_->event(
-          Level::info, "source.no_position",
-          {{"partition", start.partition.text()}, {"starts_at", number(start.position)}});
-      return;
-    case StartReason::new_partition:
-      shared_->event(
-          Level::info, "source.new_partition",
-          {{"partition", start.partition.text()}, {"starts_at", number(start.position)}});
-      return;
-    case StartReason::gap:
-      shared_->event(Level::warn, "source.gap",
-                     {{"partition", start.partition.text()},
-                      {"committed", start.committed ? number(*start.committed) : "none"},
-                      {"log_start", number(start.log_start)},
-                      {"gone", number(start.gone)},
-                      {"goes_on_at", number(start.position)}});
-      return;
+// How partitions without a usable position begin: said once for all of a kind.
+void KafkaSource::report_starts(const std::vector<Start>& starts) {
+  std::string policy, fresh;
+  for (const Start& start : starts) {
+    if (start.reason == StartReason::gap) report_gap(start);
+    if (start.reason != StartReason::start_policy && start.reason != StartReason::new_partition)
+      continue;
+    std::string& text = start.reason == StartReason::start_policy ? policy : fresh;
+    text +=
+        (text.empty() ? "" : ",") + start.partition.text() + "@" + std::to_string(start.position);
   }
+  if (!policy.empty())
+    shared_->event(Level::info, "source.no_position",
+                   {{"group", spec_.group}, {"starts_at", policy}});
+  if (!fresh.empty())
+    shared_->event(Level::info, "source.new_partition",
+                   {{"group", spec_.group}, {"starts_at", fresh}});
+}
+
+void KafkaSource::report_gap(const Start& start) {
+  shared_->event(Level::warn, "source.gap",
+                 {{"partition", start.partition.text()},
+                  {"committed", start.committed ? std::to_string(*start.committed) : "none"},
+                  {"log_start", std::to_string(start.log_start)},
+                  {"gone", std::to_string(start.gone)},
+                  {"goes_on_at", std::to_string(start.position)}});
 }
 
 // Nothing of these partitions is written after listener_->released() returned; what was durable is
@@ -251,7 +254,7 @@ Result<void> KafkaSource::recover_positions() {
     }
     out_of_range_.erase(id);
     if (!start) return std::move(start).failure();
-    report_start(*start);
+    report_starts({*start});
     {
       const std::scoped_lock lock(mutex_);
       partition.next = start->position;
@@ -299,10 +302,12 @@ Result<void> KafkaSource::look_for_missing() {
   auto all = list_topics(*client_, Millis{1'000});
   if (!all) return {};
   bool found = false;
+  bool unsubscribed = false;
   for (const auto& [name, since] : missing) {
     const TopicMatch match = match_topics({name}, *all);
     if (match.missing.empty()) {
       found = true;
+      unsubscribed = unsubscribed || !subscribed_.contains(name);
       const std::scoped_lock lock(mutex_);
       missing_.erase(name);
       continue;
@@ -313,7 +318,7 @@ Result<void> KafkaSource::look_for_missing() {
   if (!found) return {};
   const auto partitions = partitions_of(match_topics(spec_.topics, *all).found);
   if (auto r = set_goals(partitions); !r) return r;
-  return subscribe(partitions);
+  return unsubscribed ? subscribe(partitions) : Result<void>{};
 }
 
 std::vector<PartitionId> KafkaSource::owned_ids() const {

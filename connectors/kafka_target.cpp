@@ -15,10 +15,6 @@ constexpr Millis close_wait{5'000};
 constexpr Millis purge_wait{5'000};
 constexpr int poll_each = 512;  // messages between two looks at the delivery reports
 
-std::uint32_t record_of(const rd_kafka_message_t& message) {
-  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(message._private));
-}
-
 void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
   Deliveries& d = static_cast<TargetShared&>(*static_cast<Shared*>(opaque)).deliveries;
   --d.open;
@@ -26,10 +22,15 @@ void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
     ++d.delivered;
     return;
   }
+  const auto row = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(message->_private));
   if (rd_kafka_message_status(message) != RD_KAFKA_MSG_STATUS_NOT_PERSISTED) d.in_doubt = true;
-  if (d.failed++ != 0) return;
-  d.code = message->err;
-  d.record = record_of(*message);
+  if (failure_of(message->err, {}).cls == FailureClass::invalid) {
+    d.invalid.push_back(row);
+    d.invalid_code = message->err;
+  } else if (!d.failed()) {
+    d.code = message->err;
+    d.row = row;
+  }
 }
 
 void configure(rd_kafka_conf_t* conf) { rd_kafka_conf_set_dr_msg_cb(conf, on_delivery); }
@@ -143,17 +144,29 @@ Result<void> KafkaTarget::plan_key() {
 }
 
 Result<void> KafkaTarget::write(const Batch& batch, const RowSet& rows) {
+  return attempt({batch, rows, nullptr});
+}
+
+Result<std::vector<RecordFailure>> KafkaTarget::write_around(const Batch& batch, const RowSet& rows,
+                                                             const Aside&) {
+  std::vector<RecordFailure> refused;
+  if (auto r = attempt({batch, rows, &refused}); !r) return std::move(r).failure();
+  return refused;
+}
+
+Result<void> KafkaTarget::attempt(const Task& task) {
   cancelled_ = false;
   if (auto f = reach(Point::target_write_before)) return *f;
   if (!client_) {
     if (auto r = connect(); !r) return r;
   }
   shared_->deliveries = {};
-  auto sent = send(batch, rows);
+  auto sent = send(task);
   if (sent) {
     if (auto f = reach(Point::target_commit_before)) sent = std::move(*f);
   }
-  if (sent) sent = settle(batch);
+  if (sent) sent = settle(task);
+  if (sent) sent = isolate(task);
   if (!sent) {
     abandon();
     return sent;
@@ -163,38 +176,40 @@ Result<void> KafkaTarget::write(const Batch& batch, const RowSet& rows) {
   return {};
 }
 
-Result<void> KafkaTarget::send(const Batch& batch, const RowSet& rows) {
-  const std::size_t count = rows.order.size();
+Result<void> KafkaTarget::send(const Task& task) {
+  const std::size_t count = task.rows.order.size();
   const std::size_t torn_at = armed(Point::target_write_torn) ? count / 2 : count;
   for (std::size_t i = 0; i < count; ++i) {
     if (i == torn_at) {
-      if (auto r = settle(batch); !r) return r;
+      if (auto r = settle(task); !r) return r;
       if (auto f = reach(Point::target_write_torn)) return *f;
     }
-    if (auto r = send_one(batch, rows, rows.order[i]); !r) return r;
+    if (auto r = send_row(task, task.rows.order[i]); !r) {
+      if (r.failure().cls != FailureClass::invalid || task.refused == nullptr) return r;
+      task.refused->push_back({*r.failure().record, 0, std::move(r).failure()});
+    }
     if (i % poll_each == poll_each - 1) rd_kafka_poll(client_->raw(), 0);
-    if (shared_->deliveries.failed != 0) return undelivered(batch);
+    if (shared_->deliveries.failed()) return undelivered(task);
   }
   return {};
 }
 
-Result<void> KafkaTarget::send_one(const Batch& batch, const RowSet& rows, std::uint32_t row) {
-  const std::uint32_t record = rows.record[row];
-  const std::string_view key = key_of(batch, rows, row);
-  if (rows.op[row] == RowOp::erase) return produce(batch, record, key, {});
-  if (passthrough_) return produce(batch, record, key, batch.records[record].value);
+Result<void> KafkaTarget::send_row(const Task& task, std::uint32_t row) {
+  const std::string_view key = key_of(task, row);
+  if (task.rows.op[row] == RowOp::erase) return produce(task, row, key, {});
+  if (passthrough_) return produce(task, row, key, task.batch.records[task.rows.record[row]].value);
   value_text_.clear();
-  append_json_row(value_text_, plan_, rows.row(row));
-  return produce(batch, record, key, value_text_);
+  append_json_row(value_text_, plan_, task.rows.row(row));
+  return produce(task, row, key, value_text_);
 }
 
-std::string_view KafkaTarget::key_of(const Batch& batch, const RowSet& rows, std::uint32_t row) {
-  const Record& record = batch.records[rows.record[row]];
+std::string_view KafkaTarget::key_of(const Task& task, std::uint32_t row) {
+  const Record& record = task.batch.records[task.rows.record[row]];
   // A tombstone has no fields: it keeps the key it came with.
-  if (key_from_ == KeyFrom::record || (key_from_ == KeyFrom::cell && rows.op[row] == RowOp::erase))
-    return record.key;
-  if (key_from_ == KeyFrom::field) return field_key(batch, record);
-  const Value& cell = rows.row(row)[key_cell_];
+  const bool tombstone = task.rows.op[row] == RowOp::erase;
+  if (key_from_ == KeyFrom::record || (key_from_ == KeyFrom::cell && tombstone)) return record.key;
+  if (key_from_ == KeyFrom::field) return field_key(task.batch, record);
+  const Value& cell = task.rows.row(row)[key_cell_];
   if (cell.is_null()) return {};
   if (cell.holds_text()) return cell.text();
   key_text_.clear();
@@ -243,9 +258,9 @@ void* borrowed(std::string_view bytes) { return const_cast<char*>(bytes.data());
 
 }  // namespace
 
-Result<void> KafkaTarget::produce(const Batch& batch, std::uint32_t index, std::string_view key,
+Result<void> KafkaTarget::produce(const Task& task, std::uint32_t row, std::string_view key,
                                   std::string_view value) {
-  const Record& record = batch.records[index];
+  const Record& record = task.batch.records[task.rows.record[row]];
   rd_kafka_vu_t parts[7];
   parts[0].vtype = RD_KAFKA_VTYPE_RKT;
   parts[0].u.rkt = topic_.get();
@@ -256,13 +271,13 @@ Result<void> KafkaTarget::produce(const Batch& batch, std::uint32_t index, std::
   parts[3].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
   parts[3].u.i = RD_KAFKA_MSG_F_COPY;
   parts[4].vtype = RD_KAFKA_VTYPE_OPAQUE;
-  parts[4].u.ptr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(index));
+  parts[4].u.ptr = reinterpret_cast<void*>(static_cast<std::uintptr_t>(row));
   parts[5].vtype = RD_KAFKA_VTYPE_TIMESTAMP;
   parts[5].u.i64 = std::max<std::int64_t>(0, record.timestamp_ms);
   std::size_t count = 6;
   if (record.header_count != 0) {
     parts[6].vtype = RD_KAFKA_VTYPE_HEADERS;
-    parts[6].u.headers = headers_of(batch, record);
+    parts[6].u.headers = headers_of(task.batch, record);
     ++count;
   }
   for (;;) {
@@ -272,31 +287,54 @@ Result<void> KafkaTarget::produce(const Batch& batch, std::uint32_t index, std::
       return {};
     }
     const auto code = rd_kafka_error_code(error.get());
-    const bool wait =
-        code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !cancelled_ && shared_->deliveries.failed == 0;
-    if (wait) {
+    const bool full = code == RD_KAFKA_RESP_ERR__QUEUE_FULL;
+    if (full && !cancelled_ && !shared_->deliveries.failed()) {
       rd_kafka_poll(client_->raw(), 20);
       continue;
     }
     if (record.header_count != 0) rd_kafka_headers_destroy(parts[6].u.headers);
-    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) return undelivered(batch);
-    Failure failure = client_->failure(code);
-    failure.where = batch.where(index) + " to " + where_;
-    failure.effect = shared_->deliveries.open + shared_->deliveries.delivered > 0 ? Effect::unknown
-                                                                                  : Effect::none;
-    return failure;
+    return full ? undelivered(task) : refusal(task, row, code);
   }
 }
 
 // The one flush of a batch: returns when every message has its report.
-Result<void> KafkaTarget::settle(const Batch& batch) {
+Result<void> KafkaTarget::settle(const Task& task) {
   const Deliveries& d = shared_->deliveries;
-  while (d.open > 0 && d.failed == 0 && !cancelled_) rd_kafka_flush(client_->raw(), 50);
-  if (d.open > 0 || d.failed > 0) return undelivered(batch);
+  while (d.open > 0 && !d.failed() && !cancelled_) rd_kafka_flush(client_->raw(), 50);
+  if (d.open > 0 || d.failed()) return undelivered(task);
   return {};
 }
 
-Failure KafkaTarget::undelivered(const Batch& batch) {
+// A broker refuses messages by the handful, for the sake of one of them: each is sent again alone,
+// and what is refused alone is refused for good.
+Result<void> KafkaTarget::isolate(const Task& task) {
+  Deliveries& d = shared_->deliveries;
+  const std::vector<std::uint32_t> suspects = std::exchange(d.invalid, {});
+  for (const std::uint32_t row : suspects) {
+    if (suspects.size() > 1) {
+      if (auto r = send_row(task, row); !r) return r;
+      if (auto r = settle(task); !r) return r;
+      if (d.invalid.empty()) continue;
+      d.invalid.clear();
+    }
+    Failure failure = refusal(task, row, d.invalid_code);
+    if (task.refused == nullptr) return failure;
+    task.refused->push_back({*failure.record, 0, std::move(failure)});
+  }
+  return {};
+}
+
+Failure KafkaTarget::refusal(const Task& task, std::uint32_t row, rd_kafka_resp_err_t code) const {
+  const Deliveries& d = shared_->deliveries;
+  const std::uint32_t record = task.rows.record[row];
+  Failure failure = client_->failure(code);
+  failure.where = task.batch.where(record) + " to " + where_;
+  failure.effect = d.open + d.delivered > 0 ? Effect::unknown : Effect::none;
+  if (failure.cls == FailureClass::invalid) failure.record = record;
+  return failure;
+}
+
+Failure KafkaTarget::undelivered(const Task& task) {
   const Deliveries& d = shared_->deliveries;
   char text[512] = "";
   const auto fatal = rd_kafka_fatal_error(client_->raw(), text, sizeof text);
@@ -304,9 +342,8 @@ Failure KafkaTarget::undelivered(const Batch& batch) {
   if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
     failure = failure_of(fatal, where_, text, "a new producer is made for the next attempt");
     if (failure.cls != FailureClass::unauthorized) failure.cls = FailureClass::transient;
-  } else if (d.failed != 0) {
-    failure = client_->failure(d.code);
-    failure.where = batch.where(d.record) + " to " + where_;
+  } else if (d.failed()) {
+    failure = refusal(task, d.row, d.code);
   } else {
     failure = {
         .cls = FailureClass::transient,

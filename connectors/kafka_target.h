@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "connectors/kafka_client.h"
 
@@ -14,10 +15,13 @@ namespace flow::kafka {
 struct Deliveries {
   std::size_t open = 0;  // produced, no report yet
   std::size_t delivered = 0;
-  std::size_t failed = 0;
-  bool in_doubt = false;  // a failed one may be in the log all the same
-  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // of the first failed
-  std::uint32_t record = 0;                               // index of the first failed
+  bool in_doubt = false;               // a failed one may be in the log all the same
+  std::vector<std::uint32_t> invalid;  // rows that the broker refuses
+  rd_kafka_resp_err_t invalid_code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // the first other failure
+  std::uint32_t row = 0;                                  // and its row
+
+  bool failed() const { return code != RD_KAFKA_RESP_ERR_NO_ERROR; }
 };
 
 struct TargetShared final : Shared {
@@ -33,6 +37,9 @@ class KafkaTarget final : public Target {
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns) override;
   Result<void> start(const Columns& plan, const std::optional<TargetMark>& mark) override;
   Result<void> write(const Batch& batch, const RowSet& rows) override;
+  // Each message is sent once, also when others of its batch are refused.
+  Result<std::vector<RecordFailure>> write_around(const Batch& batch, const RowSet& rows,
+                                                  const Aside& aside) override;
   void cancel() noexcept override { cancelled_.store(true); }
   void close() override;
 
@@ -40,17 +47,27 @@ class KafkaTarget final : public Target {
   // Where the message key comes from: the record's own, a cell of the row, or a fact of the record.
   enum class KeyFrom : std::uint8_t { record, cell, field };
 
+  // One write under way. refused: where invalid rows go; null: the first ends the write.
+  struct Task {
+    const Batch& batch;
+    const RowSet& rows;
+    std::vector<RecordFailure>* refused;
+  };
+
   Settings settings() const;
   Result<void> connect();
   Result<void> plan_key();
-  Result<void> send(const Batch& batch, const RowSet& rows);
-  Result<void> send_one(const Batch& batch, const RowSet& rows, std::uint32_t row);
-  Result<void> produce(const Batch& batch, std::uint32_t record, std::string_view key,
+  Result<void> attempt(const Task& task);
+  Result<void> send(const Task& task);
+  Result<void> send_row(const Task& task, std::uint32_t row);
+  Result<void> produce(const Task& task, std::uint32_t row, std::string_view key,
                        std::string_view value);
-  std::string_view key_of(const Batch& batch, const RowSet& rows, std::uint32_t row);
+  std::string_view key_of(const Task& task, std::uint32_t row);
   std::string_view field_key(const Batch& batch, const Record& record);
-  Result<void> settle(const Batch& batch);
-  Failure undelivered(const Batch& batch);
+  Result<void> settle(const Task& task);
+  Result<void> isolate(const Task& task);
+  Failure refusal(const Task& task, std::uint32_t row, rd_kafka_resp_err_t code) const;
+  Failure undelivered(const Task& task);
   void abandon();
   void drop_client();
 

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "tests/connectors/kafka/must.h"
 #include "tests/connectors/kafka/reader.h"
+#include "tests/support/broker.h"
 
 using namespace flow;
 using namespace flow::test;
@@ -305,4 +306,91 @@ TEST_CASE("a bounded run does not end before what other members read is committe
     return ended.load();
   }));
   run.join();
+}
+
+TEST_CASE(
+    "while members come and go, no position goes back, nothing is lost, and little is repeated") {
+  constexpr int partitions = 4;
+  const Topic topic(broker(), "kafka-group", partitions);
+  const std::string group = unique_name("group");
+  Reader a({topic.name()}, group);
+  a.pipeline.source.batch.records = 20;
+  MUST(a.open());
+  a.on_thread();
+  std::atomic<bool> done{false};
+  std::string went_back;
+  std::thread checker([&] {
+    PartitionOffsets before;
+    while (!done) {
+      for (const auto& [p, offset] : committed_offsets(broker(), group, topic.name())) {
+        if (offset < before[p])
+          went_back = std::to_string(p) + ": " + std::to_string(before[p]) + " to " +
+                      std::to_string(offset);
+        before[p] = offset;
+      }
+    }
+  });
+  std::vector<std::unique_ptr<Reader>> others;
+  int sent = 0;
+  for (int round = 0; round < 5; ++round) {
+    produce_to_all(topic, partitions, 300, "r" + std::to_string(round) + "-");
+    sent += partitions * 300;
+    auto b = std::make_unique<Reader>(std::vector{topic.name()}, group);
+    b->pipeline.source.batch.records = 20;
+    MUST(b->open());
+    b->on_thread();
+    CHECK(wait_for(patience, [&] { return b->listener.owned().size() == 2; }));
+    b->stop();
+    b->close();
+    others.push_back(std::move(b));
+  }
+  const auto all_committed = [&] {
+    std::int64_t sum = 0;
+    for (const auto& [p, offset] : committed_offsets(broker(), group, topic.name())) sum += offset;
+    return sum == sent;
+  };
+  CHECK(wait_for(patience, all_committed));
+  a.stop();
+  done = true;
+  checker.join();
+  CHECK(went_back.empty());
+  CHECK_FALSE(a.failure);
+  std::vector<const Reader*> readers = {&a};
+  std::size_t read = a.got.size();
+  for (const auto& b : others) {
+    CHECK_FALSE(b->failure);
+    readers.push_back(b.get());
+    read += b->got.size();
+  }
+  CHECK(all_values(readers).size() == static_cast<std::size_t>(sent));
+  CHECK(read - static_cast<std::size_t>(sent) <= others.size() * 2 * 20);  // a batch at each change
+}
+
+TEST_CASE("a member cut off for longer than its session drops what it holds and reads it again") {
+  const OwnServer server(OwnServer::Kind::kafka);
+  const std::string at = server.at().kafka;
+  const Topic topic(at, "kafka-lost", 1);
+  produce(at, topic.name(), numbered(10));
+  Reader reader({topic.name()});
+  reader.pipeline.source.kafka.brokers = at;
+  reader.pipeline.source.kafka.properties["session.timeout.ms"] = "6000";
+  reader.pipeline.source.kafka.properties["socket.timeout.ms"] = "3000";
+  reader.pipeline.source.batch.records = 5;
+  MUST(reader.open());
+  REQUIRE(reader.read_until([&] { return reader.got.size() == 5; }));
+  MUST(reader.commit());
+  REQUIRE(reader.read_until([&] { return reader.got.size() == 10; }));  // never committed
+  const Spans held = reader.spans;
+  server.freeze();
+  const auto lost = [&] {
+    MUST(reader.keep_alive());
+    const auto events = reader.listener.events();
+    return !events.empty() && events.back().what == What::lost;
+  };
+  CHECK(wait_for(patience, lost));
+  MUST(reader.positions().commit(held, {}));  // no longer ours: left out
+  server.thaw();
+  REQUIRE(reader.read_until([&] { return reader.got.size() >= 15; }));
+  const std::vector<std::string> all = values(reader.got);
+  CHECK(std::vector<std::string>(all.begin() + 10, all.end()) == numbered_values(5, 10));
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <set>
 
+#include "core/clock.h"
 #include "core/failure_point.h"
 #include "tests/connectors/kafka/must.h"
 #include "tests/connectors/kafka/writer.h"
@@ -166,6 +167,46 @@ TEST_CASE("a message larger than the topic takes fails as the one invalid record
   CHECK(written.failure().cls == FailureClass::invalid);
   CHECK(written.failure().code == "MSG_SIZE_TOO_LARGE");
   CHECK(written.failure().where.find("in/0@1") != std::string::npos);
+  CHECK(written.failure().record == 1U);
+}
+
+TEST_CASE("around a message that is too large, every other one is sent, and sent once") {
+  const Topic topic(broker(), "kafka-out", 1, {{"max.message.bytes", "20000"}});
+  Writer writer(topic.name());
+  MUST(writer.open());
+  for (int i = 0; i < 10; ++i) {
+    const bool large = i == 3 || i == 7;
+    writer.add({.key = {}, .value = large ? std::string(30'000, 'x') : "v" + std::to_string(i)});
+  }
+  auto refused = writer.write_around();
+  REQUIRE_MESSAGE(refused.ok(), text_of(refused));
+  REQUIRE(refused->size() == 2);
+  CHECK((*refused)[0].record == 3);
+  CHECK((*refused)[1].record == 7);
+  CHECK((*refused)[0].failure.cls == FailureClass::invalid);
+  std::vector<std::string> found;
+  for (const KafkaRecord& record : read_topic(broker(), topic.name()))
+    found.push_back(*record.value);
+  CHECK(found == std::vector<std::string>{"v0", "v1", "v2", "v4", "v5", "v6", "v8", "v9"});
+}
+
+TEST_CASE("a message that the broker refuses takes no other with it") {
+  // The broker rejects a whole batch of messages for one timestamp that is too far off.
+  const Topic topic(broker(), "kafka-out", 1, {{"message.timestamp.after.max.ms", "3600000"}});
+  Writer writer(topic.name());
+  MUST(writer.open());
+  for (int i = 0; i < 5; ++i) {
+    const std::int64_t late = i == 2 ? 24LL * 3'600'000 : 0;
+    writer.add({.key = {}, .value = "v" + std::to_string(i), .timestamp_ms = wall_ms() + late});
+  }
+  auto refused = writer.write_around();
+  REQUIRE_MESSAGE(refused.ok(), text_of(refused));
+  REQUIRE(refused->size() == 1);
+  CHECK(refused->front().record == 2);
+  CHECK(refused->front().failure.cls == FailureClass::invalid);
+  std::set<std::string> found;
+  for (const KafkaRecord& record : read_topic(broker(), topic.name())) found.insert(*record.value);
+  CHECK(found == std::set<std::string>{"v0", "v1", "v3", "v4"});
 }
 
 TEST_CASE("a topic that does not exist is refused before the first write, and is not created") {

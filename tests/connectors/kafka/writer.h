@@ -67,6 +67,9 @@ class Writer {
     if (written) clear();
     return written;
   }
+  Result<std::vector<RecordFailure>> write_around() {
+    return target_->write_around(batch_, rows_, {});
+  }
   void clear() {
     const std::size_t width = rows_.width;
     batch_.clear();
