@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/batch.h"
@@ -23,6 +24,7 @@ struct LetterHeader {
 // pending -> replaying -> replayed | pending | parked; discarded by hand only.
 enum class LetterState : std::uint8_t { pending, replaying, replayed, parked, discarded };
 std::string_view name_of(LetterState state);
+std::optional<LetterState> letter_state_named(std::string_view name);
 
 // One record set aside for one target. Owns its bytes. Unique per (pipeline, origin, offset,
 // target). key, value: nullopt is null, "" is empty; bit for bit what the source gave. Times: ms
@@ -113,12 +115,14 @@ class DeadLetterStore {
   virtual Result<std::uint64_t> purge(const LetterFilter& filter) = 0;
 };
 
-// What a target writes in its own transaction beside the rows, when it keeps the letters' table in
-// its own database.
+// What a target is told beside the rows of a write. letters: to be written in the target's own
+// transaction, when it keeps the letters' table in its own database; else empty. refused: called
+// for each row that is refused, before anything is durable where the target can roll back; may be
+// called again for the same row when the write begins anew. It gives the letter to be written in
+// the same transaction, if any; with a Failure the write ends and leaves nothing behind.
 struct Aside {
-  std::span<const DeadLetter> letters;  // known before the write
-  std::function<DeadLetter(const RecordFailure&)>
-      letter_of;  // for rows refused in this write; may be empty
+  std::span<const DeadLetter> letters{};
+  std::function<Result<std::optional<DeadLetter>>(const RecordFailure&)> refused{};
 };
 
 }  // namespace flow
