@@ -16,16 +16,10 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 Failure invalid(std::string what, std::string hint) {
   Failure failure;
   failure.cls = FailureClass::invalid;
-  failure.code = "csv";
+  failure.code = "decode.csv";
   failure.what = std::move(what);
   failure.hint = std::move(hint);
   return failure;
-}
-
-void drop_byte_order_mark(std::string_view& text) {
-  if (text.substr(0, byte_order_mark.size()) == byte_order_mark) {
-    text.remove_prefix(byte_order_mark.size());
-  }
 }
 
 class CsvDecoder final : public Decoder {
@@ -56,8 +50,7 @@ class CsvDecoder final : public Decoder {
   bool decode(const Record& record, Arena& arena, Value* cells, Failure& failure) override {
     for (const Wanted& wanted : wanted_) cells[wanted.cell] = Value();
     if (spec_.columns.empty() && !use_header(record, failure)) return false;
-    std::string_view text = record.value;
-    drop_byte_order_mark(text);
+    const std::string_view text = record.value;
     if (!valid_utf8(text)) {
       failure =
           invalid("the record is not valid UTF-8", "look at the record, and at what wrote it");
@@ -117,7 +110,7 @@ class CsvDecoder final : public Decoder {
 
   std::string read_header(std::string_view line) {
     names_.clear();
-    drop_byte_order_mark(line);
+    if (line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
     if (!valid_utf8(line)) return "is not valid UTF-8";
     header_arena_.clear();
     csv::Fields names;
