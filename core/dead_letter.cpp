@@ -19,4 +19,12 @@ std::optional<LetterState> letter_state_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<FailureClass> failure_class_named(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(FailureClass::defect); ++i) {
+    const auto cls = static_cast<FailureClass>(i);
+    if (name_of(cls) == name) return cls;
+  }
+  return std::nullopt;
+}
+
 }  // namespace flow

@@ -25,6 +25,7 @@ struct LetterHeader {
 enum class LetterState : std::uint8_t { pending, replaying, replayed, parked, discarded };
 std::string_view name_of(LetterState state);
 std::optional<LetterState> letter_state_named(std::string_view name);
+std::optional<FailureClass> failure_class_named(std::string_view name);
 
 // One record set aside for one target. Owns its bytes. Unique per (pipeline, origin, offset,
 // target). key, value: nullopt is null, "" is empty; bit for bit what the source gave. Times: ms
@@ -113,6 +114,33 @@ class DeadLetterStore {
                               const std::string& who) = 0;
   // Removes letters for good (purge); gives how many.
   virtual Result<std::uint64_t> purge(const LetterFilter& filter) = 0;
+};
+
+// What the state knows of a letter that a topic keeps. id: its place in the topic (see
+// connectors/kafka_letters.h). through: the id of its newest copy that this is about; a newer copy
+// says that it failed again.
+struct LetterProgress {
+  std::int64_t id = 0;
+  std::int64_t through = 0;
+  LetterState state = LetterState::pending;
+  std::int64_t replays = 0;
+};
+
+// The states, claims, snapshots and story of the letters of one topic, which holds the letters
+// themselves. As DeadLetterStore in all that is named alike.
+class LetterProgressStore {
+ public:
+  virtual ~LetterProgressStore() = default;
+  virtual Result<std::vector<LetterProgress>> load() = 0;  // by id; the others are pending
+  // Takes those of `letters` that nobody settled or took meanwhile, or whose replay is dead; gives
+  // their ids in the order given.
+  virtual Result<std::vector<std::int64_t>> claim(std::span<const LetterProgress> letters,
+                                                  const std::string& replay) = 0;
+  virtual Result<void> settle(std::span<const LetterOutcome> outcomes, const std::string& replay,
+                              const std::string& who) = 0;
+  virtual Result<std::vector<LetterAudit>> audit(std::int64_t letter) = 0;
+  virtual Result<std::string> snapshot(std::span<const std::int64_t> letters) = 0;
+  virtual Result<std::vector<std::int64_t>> snapshot_letters(const std::string& snapshot) = 0;
 };
 
 // What a target is told beside the rows of a write. letters: to be written in the target's own
