@@ -45,4 +45,39 @@ std::string make_run_id(std::int64_t started_ms) {
 
 std::string run_lock_name(std::string_view run_id) { return "run/" + std::string(run_id); }
 
+std::string replay_lock_name(std::string_view replay_id) {
+  return "replay/" + std::string(replay_id);
+}
+
+std::uint64_t stable_hash(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211ULL;
+  }
+  return hash;
+}
+
+std::int64_t lock_number(std::string_view state_id, std::string_view lock_name) {
+  return static_cast<std::int64_t>(
+      stable_hash(std::string(state_id) + "\n" + std::string(lock_name)));
+}
+
+namespace {
+
+Failure no_letters(const StateStore& state) {
+  return {.cls = FailureClass::setup,
+          .where = state.location(),
+          .what = "this state keeps no dead letters",
+          .hint = "name a state of kind sqlite: or postgres: in state:"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeadLetterStore>> StateStore::dead_letters() { return no_letters(*this); }
+
+Result<std::unique_ptr<LetterProgressStore>> StateStore::letter_progress(const std::string&) {
+  return no_letters(*this);
+}
+
 }  // namespace flow

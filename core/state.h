@@ -41,6 +41,12 @@ std::optional<RunStatus> run_status_named(std::string_view name);
 std::string make_run_id(std::int64_t started_ms);
 // The lock that a run holds from open_run() until it ends.
 std::string run_lock_name(std::string_view run_id);
+// The lock that a replay holds as long as it lives: its claims die with it.
+std::string replay_lock_name(std::string_view replay_id);
+// The number of a state's lock where locks are numbers (advisory locks of Postgres).
+std::int64_t lock_number(std::string_view state_id, std::string_view lock_name);
+// 64-bit FNV-1a: the same on every machine and in every version.
+std::uint64_t stable_hash(std::string_view text);
 
 // One life of `flow run` on one pipeline. Times: milliseconds since the Unix epoch, UTC.
 struct RunRow {
@@ -58,6 +64,25 @@ struct RunRow {
   std::vector<TargetCounts> targets;
   Spans positions;    // from: first read in this run; next: committed
   std::string error;  // Failure::text(), masked
+};
+
+// How often a record was tried for a target without success; made 0: none to remember. Times: ms
+// since the Unix epoch.
+struct Attempts {
+  PartitionId origin;
+  Offset offset;
+  std::string target;  // label
+  std::int64_t made = 0;
+  std::int64_t first_failed_ms = 0;
+};
+
+// The first records that a run took in hand and has not finished yet. deaths: runs before it that
+// died with records of the same position in hand; runs: their ids, the last ones.
+struct InFlight {
+  Span span;
+  std::uint64_t records = 0;  // of the whole batch
+  std::int64_t deaths = 0;
+  std::string runs;
 };
 
 // A lock that dies with its holder. Release: destruction.
@@ -88,8 +113,23 @@ class StateStore {
                                         const Spans& spans,
                                         const std::vector<TargetMark>& marks) = 0;
 
+  // Attempts at records that may yet be poison: they outlive the run. keep: made 0 forgets.
+  virtual Result<std::vector<Attempts>> attempts(const std::string& pipeline) = 0;
+  virtual Result<void> keep_attempts(const std::string& pipeline,
+                                     const std::vector<Attempts>& attempts) = 0;
+  // What was in hand when a run died (crash_loop_limit). keep: replaces all of the pipeline's rows
+  // for these partitions; records 0 forgets.
+  virtual Result<std::vector<InFlight>> in_flight(const std::string& pipeline) = 0;
+  virtual Result<void> keep_in_flight(const std::string& pipeline,
+                                      const std::vector<InFlight>& in_flight) = 0;
+
   // Takes the named lock, waiting up to `wait`; nullptr: somebody else holds it.
   virtual Result<std::unique_ptr<Lock>> lock(const std::string& name, Millis wait) = 0;
+
+  // The table of dead letters in this state, and the progress of those that a topic keeps. The
+  // state outlives both.
+  virtual Result<std::unique_ptr<DeadLetterStore>> dead_letters();
+  virtual Result<std::unique_ptr<LetterProgressStore>> letter_progress(const std::string& topic);
 };
 
 // read_only: for inspection and dry runs; a state that does not exist reads as empty and is not

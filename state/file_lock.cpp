@@ -84,15 +84,6 @@ Result<std::unique_ptr<Lock>> try_lock(const std::string& path) {
 
 }  // namespace
 
-std::uint64_t stable_hash(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211ULL;
-  }
-  return hash;
-}
-
 std::string lock_file_name(const std::string& name) {
   static constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";

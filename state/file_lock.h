@@ -27,7 +27,4 @@ class FileLocks final : public Locks {
 // long one ends in its hash.
 std::string lock_file_name(const std::string& name);
 
-// 64-bit FNV-1a: the same on every machine and in every version.
-std::uint64_t stable_hash(std::string_view text);
-
 }  // namespace flow

@@ -65,6 +65,11 @@ Failure bad_url(const std::string& url, const std::string& words) {
   return failure;
 }
 
+struct ClearResult {
+  void operator()(PGresult* result) const { PQclear(result); }
+};
+using PgResultHandle = std::unique_ptr<PGresult, ClearResult>;
+
 enum class Progress { ready, failed, late };
 
 Progress finish_connecting(PGconn* connection) {
@@ -160,21 +165,22 @@ Result<std::unique_ptr<PostgresConnection>> PostgresConnection::connect(const st
   return opened;
 }
 
+std::optional<Failure> PostgresConnection::failure_in(const PGresult* result) const {
+  const ExecStatusType status = PQresultStatus(result);
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return std::nullopt;
+  const char* sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* words = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  return postgres_state_failure(sqlstate != nullptr ? sqlstate : "",
+                                words != nullptr ? words : PQerrorMessage(connection_.get()), url_);
+}
+
 Result<Table> PostgresConnection::run(const std::string& sql, const Cells& parameters) {
   std::vector<const char*> values;
   for (const Cell& cell : parameters) values.push_back(cell ? cell->c_str() : nullptr);
-  const std::unique_ptr<PGresult, decltype(&PQclear)> result(
-      PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                   values.data(), nullptr, nullptr, 0),
-      &PQclear);
-  const ExecStatusType status = PQresultStatus(result.get());
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-    const char* sqlstate = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
-    const char* words = PQresultErrorField(result.get(), PG_DIAG_MESSAGE_PRIMARY);
-    return postgres_state_failure(sqlstate != nullptr ? sqlstate : "",
-                                  words != nullptr ? words : PQerrorMessage(connection_.get()),
-                                  url_);
-  }
+  const PgResultHandle result(PQexecParams(connection_.get(), sql.c_str(),
+                                           static_cast<int>(values.size()), nullptr, values.data(),
+                                           nullptr, nullptr, 0));
+  if (auto failed = failure_in(result.get())) return *failed;
   Table table(static_cast<std::size_t>(PQntuples(result.get())));
   for (int r = 0; r < PQntuples(result.get()); ++r) {
     for (int c = 0; c < PQnfields(result.get()); ++c) {
@@ -186,6 +192,27 @@ Result<Table> PostgresConnection::run(const std::string& sql, const Cells& param
     }
   }
   return table;
+}
+
+Result<void> PostgresConnection::store_letters(std::span<const DeadLetter* const> letters) {
+  while (!letters.empty()) {
+    const auto some = next_letters(letters);
+    letters = letters.subspan(some.size());
+    const PostgresLetterArrays arrays = postgres_letter_arrays(some);
+    std::vector<const char*> values;
+    std::vector<int> lengths;
+    for (const std::string& value : arrays.values) {
+      values.push_back(value.data());
+      lengths.push_back(static_cast<int>(value.size()));
+    }
+    const std::vector<int> binary(values.size(), 1);
+    const std::vector<Oid> types(arrays.types.begin(), arrays.types.end());
+    const PgResultHandle result(PQexecParams(connection_.get(), postgres_letter_statement().c_str(),
+                                             static_cast<int>(values.size()), types.data(),
+                                             values.data(), lengths.data(), binary.data(), 0));
+    if (auto failed = failure_in(result.get())) return *failed;
+  }
+  return {};
 }
 
 }  // namespace flow

@@ -16,6 +16,8 @@ class PostgresConnection final : public Statements {
   static Result<std::unique_ptr<PostgresConnection>> connect(const std::string& url);
 
   Result<Table> run(const std::string& sql, const Cells& parameters = {}) override;
+  SqlDialect dialect() const override { return SqlDialect::postgres; }
+  Result<void> store_letters(std::span<const DeadLetter* const> letters) override;
   bool broken() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
 
  private:
@@ -26,6 +28,7 @@ class PostgresConnection final : public Statements {
   PostgresConnection(Handle connection, std::string url)
       : connection_(std::move(connection)), url_(std::move(url)) {}
   static Result<Handle> start(const std::string& url);
+  std::optional<Failure> failure_in(const PGresult* result) const;
 
   Handle connection_;
   std::string url_;

@@ -49,7 +49,7 @@ class PostgresLockKeeper {
   Result<bool> held(const std::string& name) {
     const std::lock_guard guard(mutex_);
     if (auto ready = confirm_locked(); !ready) return ready.failure();
-    const auto bits = stable_hash(state_id_ + "\n" + name);
+    const auto bits = static_cast<std::uint64_t>(lock_number(state_id_, name));
     auto found =
         run("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted"
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -66,7 +66,7 @@ class PostgresLockKeeper {
 
  private:
   Cell key(const std::string& name) const {
-    return cell(static_cast<std::int64_t>(stable_hash(state_id_ + "\n" + name)));
+    return cell(lock_number(state_id_, name));
   }
 
   Result<Table> run(const std::string& sql, const Cells& parameters) {

@@ -9,37 +9,6 @@ namespace {
 
 constexpr std::size_t rows_per_statement = 500;
 
-// Bytes of a well-formed UTF-8 character at `at`, 0 when there is none.
-std::size_t character_at(const std::string& text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned lead = byte(at);
-  if (lead == 0) return 0;
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0U) != 0x80) return 0;
-  }
-  const unsigned second = byte(at + 1);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool outside = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
-  return overlong || outside ? 0 : length;
-}
-
-// Text that both stores can hold: an error may quote bytes of a record, cut anywhere.
-std::string storable(const std::string& text) {
-  std::string kept;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character_at(text, at);
-    if (length == 0) kept += '?';
-    kept.append(text, at, length);
-    at += length == 0 ? 1 : length;
-  }
-  return kept;
-}
-
 Result<void> save_row(Statements& statements, const RunRow& run) {
   auto saved = statements.run(
       "INSERT INTO flow.runs (id, pipeline, version, contract, host, pid, started_ms, heartbeat_ms,"
@@ -50,10 +19,10 @@ Result<void> save_row(Statements& statements, const RunRow& run) {
       " started_ms = excluded.started_ms, heartbeat_ms = excluded.heartbeat_ms,"
       " ended_ms = excluded.ended_ms, status = excluded.status,"
       " records_read = excluded.records_read, error = excluded.error",
-      {run.id, run.pipeline, run.version, storable(run.contract), run.host, cell(run.pid),
+      {run.id, run.pipeline, run.version, storable_text(run.contract), run.host, cell(run.pid),
        cell(run.started_ms), cell(run.heartbeat_ms),
        run.ended_ms ? cell(*run.ended_ms) : std::nullopt, std::string(name_of(run.status)),
-       cell(run.read), storable(run.error)});
+       cell(run.read), storable_text(run.error)});
   if (!saved) return saved.failure();
   return {};
 }

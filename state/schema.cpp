@@ -3,11 +3,13 @@
 #include <array>
 #include <random>
 #include <span>
+#include <string_view>
 
 namespace flow {
 namespace {
 
-// One step. Never edited once released: a change is a new step.
+// One step. Never edited once released: a change is a new step. Words in braces are what the two
+// systems say differently.
 struct Migration {
   int version;
   std::span<const char* const> statements;
@@ -70,7 +72,117 @@ constexpr std::array<const char*, 6> first{
     " updated_ms BIGINT NOT NULL,"
     " PRIMARY KEY (pipeline, target))"};
 
-constexpr std::array migrations{Migration{1, first}};
+// Version 2: dead letters.
+constexpr std::array<const char*, 9> dead_letters{
+    // What failed and how: narrow, because states change and are counted.
+    "CREATE TABLE flow.dead_letters ("
+    " id {serial},"
+    " pipeline TEXT NOT NULL,"
+    " version TEXT NOT NULL,"
+    " target TEXT NOT NULL,"
+    " topic TEXT NOT NULL,"
+    " partition INTEGER NOT NULL,"
+    " record_offset BIGINT NOT NULL,"
+    " stage TEXT NOT NULL,"
+    " class TEXT NOT NULL,"
+    " code TEXT NOT NULL,"
+    " error TEXT NOT NULL,"
+    " attempts BIGINT NOT NULL,"
+    " first_failed_ms BIGINT NOT NULL,"
+    " last_failed_ms BIGINT NOT NULL,"
+    " run_id TEXT NOT NULL,"
+    " state TEXT NOT NULL DEFAULT 'pending',"
+    " replays BIGINT NOT NULL DEFAULT 0,"
+    " claimed_by TEXT NOT NULL DEFAULT '',"
+    " UNIQUE (pipeline, topic, partition, record_offset, target))",
+    // The record itself, as the source gave it. headers: see core/dead_letter_sql.h.
+    "CREATE TABLE flow.dead_letter_records ("
+    " letter {id},"
+    " key BYTEA,"
+    " value BYTEA,"
+    " headers BYTEA NOT NULL,"
+    " timestamp_ms BIGINT NOT NULL,"
+    " operation_id TEXT NOT NULL)",
+    // Counts are read off this index alone.
+    "CREATE INDEX {index}dead_letters_groups ON {on}dead_letters"
+    " (pipeline, topic, target, stage, class, code, state, first_failed_ms, last_failed_ms)",
+    "CREATE INDEX {index}dead_letters_pending ON {on}dead_letters (id) WHERE state = 'pending'",
+    "CREATE INDEX {index}dead_letters_claimed ON {on}dead_letters (claimed_by)"
+    " WHERE state = 'replaying'",
+    // store: empty for the table above, else the topic that holds the letters.
+    "CREATE TABLE flow.dead_letter_topic_progress ("
+    " store TEXT NOT NULL,"
+    " id BIGINT NOT NULL,"
+    " through BIGINT NOT NULL,"
+    " state TEXT NOT NULL,"
+    " replays BIGINT NOT NULL,"
+    " claimed_by TEXT NOT NULL,"
+    " PRIMARY KEY (store, id))",
+    "CREATE TABLE flow.dead_letter_snapshots ("
+    " snapshot TEXT NOT NULL,"
+    " letter BIGINT NOT NULL,"
+    " PRIMARY KEY (snapshot, letter))",
+    "CREATE TABLE flow.dead_letter_audit ("
+    " id {serial},"
+    " store TEXT NOT NULL,"
+    " letter BIGINT NOT NULL,"
+    " at_ms BIGINT NOT NULL,"
+    " replay TEXT NOT NULL,"
+    " who TEXT NOT NULL,"
+    " host TEXT NOT NULL,"
+    " what TEXT NOT NULL,"
+    " outcome TEXT NOT NULL)",
+    "CREATE INDEX {index}dead_letter_audit_letter ON {on}dead_letter_audit (letter)"};
+
+// Version 3: what outlives a run that dies.
+constexpr std::array<const char*, 2> of_deaths{
+    "CREATE TABLE flow.attempts ("
+    " pipeline TEXT NOT NULL,"
+    " topic TEXT NOT NULL,"
+    " partition INTEGER NOT NULL,"
+    " record_offset BIGINT NOT NULL,"
+    " target TEXT NOT NULL,"
+    " made BIGINT NOT NULL,"
+    " first_failed_ms BIGINT NOT NULL,"
+    " PRIMARY KEY (pipeline, topic, partition, record_offset, target))",
+    "CREATE TABLE flow.in_flight ("
+    " pipeline TEXT NOT NULL,"
+    " topic TEXT NOT NULL,"
+    " partition INTEGER NOT NULL,"
+    " from_position BIGINT NOT NULL,"
+    " next_position BIGINT NOT NULL,"
+    " records BIGINT NOT NULL,"
+    " deaths BIGINT NOT NULL,"
+    " runs TEXT NOT NULL,"
+    " PRIMARY KEY (pipeline, topic, partition))"};
+
+constexpr std::array migrations{Migration{1, first}, Migration{2, dead_letters},
+                                Migration{3, of_deaths}};
+
+struct Word {
+  std::string_view in_braces;
+  std::string_view sqlite;
+  std::string_view postgres;
+};
+
+constexpr std::array words{
+    Word{"{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT",
+         "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+    Word{"{id}", "INTEGER PRIMARY KEY", "BIGINT PRIMARY KEY"},
+    Word{"{index}", "flow.", ""},
+    Word{"{on}", "", "flow."},
+};
+
+std::string spoken(std::string sql, SqlDialect dialect) {
+  for (const Word& word : words) {
+    const auto said = dialect == SqlDialect::sqlite ? word.sqlite : word.postgres;
+    for (auto at = sql.find(word.in_braces); at != std::string::npos;
+         at = sql.find(word.in_braces, at + said.size())) {
+      sql.replace(at, word.in_braces.size(), said);
+    }
+  }
+  return sql;
+}
 
 std::string new_state_id() {
   static constexpr char hex[] = "0123456789abcdef";
@@ -108,7 +220,8 @@ Result<void> migrate(Statements& statements, int from_version) {
   for (const Migration& migration : migrations) {
     if (migration.version <= from_version) continue;
     for (const char* sql : migration.statements) {
-      if (auto done = statements.run(sql); !done) return done.failure();
+      auto done = statements.run(spoken(sql, statements.dialect()));
+      if (!done) return done.failure();
     }
   }
   auto kept = statements.run(

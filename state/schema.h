@@ -1,5 +1,5 @@
 #pragma once
-// The tables of the state and their numbered migrations, the same text for SQLite and Postgres.
+// The tables of the state and their numbered migrations, for SQLite and Postgres alike.
 #include <string>
 
 #include "state/session.h"
@@ -8,6 +8,8 @@ namespace flow {
 
 // The version that this program writes.
 int schema_version();
+// The first version with tables of dead letters.
+inline constexpr int dead_letters_version = 2;
 
 struct Meta {
   std::string id;

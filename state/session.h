@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/dead_letter_sql.h"
 #include "core/state.h"
 
 namespace flow {
@@ -22,6 +24,9 @@ class Statements {
  public:
   virtual ~Statements() = default;
   virtual Result<Table> run(const std::string& sql, const Cells& parameters = {}) = 0;
+  virtual SqlDialect dialect() const = 0;
+  // Writes the letters, each of which must be there once only (distinct_letters).
+  virtual Result<void> store_letters(std::span<const DeadLetter* const> letters) = 0;
 };
 
 // Threads: one at a time. Durable: write() returns ok when a crash cannot undo it. Errors: a

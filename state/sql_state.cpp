@@ -214,4 +214,16 @@ Result<std::unique_ptr<Lock>> SqlState::lock(const std::string& name, Millis wai
   return parts_.locks->take(name, wait);
 }
 
+LetterHome SqlState::letter_home() {
+  return {parts_.session.get(), parts_.locks.get(), &mutex_, parts_.location};
+}
+
+Result<std::unique_ptr<DeadLetterStore>> SqlState::dead_letters() {
+  return make_letter_table(letter_home());
+}
+
+Result<std::unique_ptr<LetterProgressStore>> SqlState::letter_progress(const std::string& topic) {
+  return make_letter_progress(letter_home(), topic);
+}
+
 }  // namespace flow

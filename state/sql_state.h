@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "state/letters.h"
 #include "state/session.h"
 
 namespace flow {
@@ -29,10 +30,21 @@ class SqlState final : public StateStore {
   Result<void> commit_positions(const std::string& pipeline, const std::string& run_id,
                                 const Spans& spans, const std::vector<TargetMark>& marks) override;
 
+  Result<std::vector<Attempts>> attempts(const std::string& pipeline) override;
+  Result<void> keep_attempts(const std::string& pipeline,
+                             const std::vector<Attempts>& attempts) override;
+  Result<std::vector<InFlight>> in_flight(const std::string& pipeline) override;
+  Result<void> keep_in_flight(const std::string& pipeline,
+                              const std::vector<InFlight>& in_flight) override;
+
   Result<std::unique_ptr<Lock>> lock(const std::string& name, Millis wait) override;
+
+  Result<std::unique_ptr<DeadLetterStore>> dead_letters() override;
+  Result<std::unique_ptr<LetterProgressStore>> letter_progress(const std::string& topic) override;
 
  private:
   Result<void> refuse_writing() const;
+  LetterHome letter_home();
   Result<std::vector<RunRow>> load(const std::string& pipeline, std::size_t limit);
   // Runs that died without a word are closed as interrupted at their last heartbeat.
   Result<void> close_dead_runs();
