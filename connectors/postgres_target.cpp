@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "connectors/postgres_check.h"
+#include "connectors/postgres_letters.h"
 #include "connectors/postgres_merge.h"
 #include "connectors/registry.h"
 #include "core/failure_point.h"
@@ -35,12 +36,14 @@ class PostgresTarget final : public Target {
   PostgresTarget(const Context& context, const TargetSpec& spec)
       : spec_(spec),
         dry_run_(context.dry_run),
+        letters_of_(writes_letter_table(context) ? context.state : nullptr),
         client_(spec.url, "flow/" + context.pipeline->name) {}
 
   const TargetSpec& spec() const override { return spec_; }
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns) override;
   Result<void> start(const Columns& plan, const std::optional<TargetMark>& mark) override;
   Result<void> write(const Batch& batch, const RowSet& rows) override;
+  bool keeps_letters() const override { return keeps_letters_; }
   void cancel() noexcept override { client_.cancel(); }
   void close() override { client_.close(); }
 
@@ -50,6 +53,7 @@ class PostgresTarget final : public Target {
   Result<void> check_server(std::vector<std::string>& notes);
   Result<void> find_table(const std::vector<ColumnSpec>& columns, std::vector<std::string>& notes);
   Failure no_such_table(const TableName& name);
+  Result<void> look_for_letters();
   TargetSchema schema(const std::vector<ColumnSpec>& columns, std::vector<std::string> notes) const;
 
   Result<void> transaction(const RowSet& rows, std::size_t count, End end);
@@ -65,6 +69,8 @@ class PostgresTarget final : public Target {
 
   TargetSpec spec_;
   bool dry_run_;
+  StateStore* letters_of_;  // whose table dead letters go to, if any
+  bool keeps_letters_ = false;
   PostgresClient client_;
   PgSession session_;
   PgTable table_;
@@ -183,6 +189,15 @@ Result<void> PostgresTarget::start(const Columns& plan, const std::optional<Targ
     columns_.push_back(*column);
   }
   statements_ = make_statements(table_, spec_, columns_, session_);
+  return letters_of_ == nullptr ? Result<void>() : look_for_letters();
+}
+
+Result<void> PostgresTarget::look_for_letters() {
+  const PostgresWork work(client_);
+  if (auto r = client_.connect(); !r) return placed(r.failure());
+  auto same = same_postgres_database(client_, *letters_of_);
+  if (!same) return placed(same.failure());
+  keeps_letters_ = *same;
   return {};
 }
 

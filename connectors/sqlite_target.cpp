@@ -15,6 +15,7 @@
 #include "connectors/registry.h"
 #include "connectors/sqlite_catalog.h"
 #include "connectors/sqlite_client.h"
+#include "connectors/sqlite_letters.h"
 #include "connectors/sqlite_rows.h"
 #include "core/failure_point.h"
 #include "core/sqlite_path.h"
@@ -30,11 +31,12 @@ constexpr int cache_kib = 65'536;
 // that is not committed is rolled back, always, and nothing of it stays.
 class SqliteTarget final : public Target {
  public:
-  SqliteTarget(TargetSpec spec, TableName name, WalLimits limits, Log& log)
+  SqliteTarget(const Context& context, TargetSpec spec, TableName name, WalLimits limits)
       : spec_(std::move(spec)),
         name_(std::move(name)),
         limits_(limits),
-        log_(log),
+        log_(*context.log),
+        letters_in_(writes_letter_table(context) ? context.state->location() : ""),
         path_(sqlite_path(spec_.url)),
         where_("target " + spec_.label) {}
   ~SqliteTarget() override { close_all(); }
@@ -43,6 +45,7 @@ class SqliteTarget final : public Target {
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns) override;
   Result<void> start(const Columns& plan, const std::optional<TargetMark>& mark) override;
   Result<void> write(const Batch& batch, const RowSet& rows) override;
+  bool keeps_letters() const override { return keeps_letters_; }
   void cancel() noexcept override;
   void close() override { close_all(); }
 
@@ -68,6 +71,8 @@ class SqliteTarget final : public Target {
   TableName name_;
   WalLimits limits_;
   Log& log_;
+  std::string letters_in_;  // URL of the state whose table dead letters go to, if any
+  bool keeps_letters_ = false;
   std::string path_;
   std::string where_;
   std::optional<SqliteTable> table_;
@@ -208,6 +213,7 @@ Result<SqliteHandle> SqliteTarget::open_writer() {
 Result<void> SqliteTarget::start(const Columns& plan, const std::optional<TargetMark>&) {
   FLOW_CHECK(table_.has_value(), "a SQLite target is started before it is prepared");
   close_all();
+  keeps_letters_ = same_sqlite_database(spec_.url, letters_in_);
   auto db = open_writer();
   if (!db) return db.failure();
   auto writer = SqliteRowWriter::make(db->get(), *table_, plan, spec_, cancelled_);
@@ -316,7 +322,7 @@ Result<std::unique_ptr<Target>> make_sqlite_target(const Context& context, const
   auto name = parse_table_name(spec.table);
   if (!name) return name.failure();
   return std::unique_ptr<Target>(
-      std::make_unique<SqliteTarget>(spec, std::move(name).value(), limits, *context.log));
+      std::make_unique<SqliteTarget>(context, spec, std::move(name).value(), limits));
 }
 
 Result<std::unique_ptr<Target>> make_sqlite_target(const Context& context, const TargetSpec& spec) {

@@ -152,6 +152,10 @@ struct DlqSpec {
   std::uint64_t in_a_row = 1000;
   std::uint64_t per_run = 0;
   int crash_loop_limit = 0;  // runs that died at the same position; 0: off
+
+  bool in_topic() const {
+    return store == Store::topic || (store == Store::automatic && !topic.empty());
+  }
 };
 
 // Retry of transient failures. for_: zero means for ever.

@@ -24,6 +24,12 @@ struct Context {
   std::string instance_id;  // Kafka static membership, from the state's slot locks; may be empty
 };
 
+// Whether this run writes dead letters to the table of its state.
+inline bool writes_letter_table(const Context& context) {
+  return context.pipeline->on_error == OnError::dlq && !context.pipeline->dlq.in_topic() &&
+         context.state != nullptr && !context.dry_run;
+}
+
 // A source and its position authority (for Kafka the same object).
 struct SourceParts {
   std::unique_ptr<Source> source;
