@@ -62,7 +62,8 @@ columns:
 )yaml";
 
 constexpr std::string_view on_error_part =
-    R"yaml(# A record that cannot be read or stored: fail stops just before it, drop counts it and goes on.
+    R"yaml(# A record that cannot be read or stored: fail stops just before it, drop counts it and goes on,
+# dlq sets it aside with the reason, to be looked at and replayed with flow dlq.
 transform_on_error: fail
 
 )yaml";

@@ -20,6 +20,21 @@ std::string default_label(const TargetSpec& target) {
   return target.kind == "stdout" ? target.kind : "";
 }
 
+// Dead letters go to the brokers that the pipeline knows: the source's, else a target's.
+void take_brokers(Pipeline& pipeline) {
+  if (pipeline.source.kind == "kafka") {
+    pipeline.dlq.brokers = pipeline.source.kafka.brokers;
+    pipeline.dlq.properties = pipeline.source.kafka.properties;
+    return;
+  }
+  for (const TargetSpec& target : pipeline.targets) {
+    if (target.kind != "kafka") continue;
+    pipeline.dlq.brokers = target.brokers;
+    pipeline.dlq.properties = target.properties;
+    return;
+  }
+}
+
 }  // namespace
 
 std::string absolute_url(const std::string& url, const std::string& base_dir) {
@@ -33,6 +48,7 @@ void complete_pipeline(Reading& reading, const std::string& base_dir) {
   for (std::string& path : pipeline.source.file.paths) {
     if (path != "-" && !path.empty()) path = absolute(path, base_dir);
   }
+  take_brokers(pipeline);
   for (TargetSpec& target : pipeline.targets) {
     if (target.label.empty()) target.label = default_label(target);
     if (!target.path.empty()) target.path = absolute(target.path, base_dir);

@@ -151,6 +151,7 @@ LoadedPipeline parse_pipeline(const std::string& text, const std::string& name,
     check_source_rules(reading);
     check_field_rules(reading);
     check_target_rules(reading);
+    check_dlq_rules(reading);
     digest_node(*tree.root, "", digest);
   }
   choose_state(reading, options, base_dir, faults);

@@ -60,9 +60,8 @@ std::string absolute_url(const std::string& url, const std::string& base_dir);  
 void check_source_rules(Reading& reading);
 void check_field_rules(Reading& reading);
 void check_target_rules(Reading& reading);
+void check_dlq_rules(Reading& reading);
 std::string check_brokers(const std::string& brokers);  // what is wrong; empty: nothing
-std::string check_topic_name(const std::string& name);
-std::string check_topic_pattern(const std::string& pattern);
 std::string check_state_url(const std::string& url);
 
 }  // namespace flow

@@ -84,6 +84,7 @@ class Value {
       case SettingType::real: return real(node, scalar);
       case SettingType::duration: return duration(node, scalar);
       case SettingType::size: return size(node, scalar);
+      case SettingType::percent: return percent(node, scalar);
       case SettingType::field:
       case SettingType::default_value: return field(node, scalar);
       case SettingType::column_type: return column_type(node, scalar);
@@ -241,6 +242,16 @@ class Value {
     const auto number = scalar_integer(scalar.text);
     if (!number) return fault(node, scalar.text + " is too large");
     return in_range(node, *number, [](std::int64_t n) { return std::to_string(n); });
+  }
+
+  bool percent(const YamlNode& node, const Scalar& scalar) {
+    const char* const end = scalar.text.data() + scalar.text.size();
+    int number = 0;
+    const auto parsed = std::from_chars(scalar.text.data(), end, number);
+    if (parsed.ec != std::errc{} || std::string_view(parsed.ptr, end) != "%") {
+      return fault(node, "must be a percentage such as 50%, not " + shown_value(scalar.text));
+    }
+    return in_range(node, number, [](std::int64_t n) { return std::to_string(n) + "%"; });
   }
 
   bool real(const YamlNode& node, const Scalar& scalar) {

@@ -67,6 +67,7 @@ Json value_schema(const Setting& setting) {
     case SettingType::size:
       return or_reference({{"type", Json::array({"integer", "string"})},
                            {"pattern", "^[0-9]+(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)?$"}});
+    case SettingType::percent: return {{"type", "string"}, {"pattern", "^[0-9]+%$"}};
     case SettingType::field:
     case SettingType::default_value:
       return {{"type", Json::array({"string", "number", "boolean"})}};

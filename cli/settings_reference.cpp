@@ -32,6 +32,7 @@ std::string range_of(const Setting& setting) {
   const auto text = [&setting](std::int64_t n) {
     if (setting.type == SettingType::duration) return format_duration(Millis(n));
     if (setting.type == SettingType::size) return format_size(n);
+    if (setting.type == SettingType::percent) return std::to_string(n) + "%";
     return std::to_string(n);
   };
   return text(setting.min) + " to " + text(setting.max);

@@ -55,6 +55,7 @@ std::string_view name_of(SettingType type) {
     case SettingType::real: return "a number";
     case SettingType::duration: return "a duration";
     case SettingType::size: return "a size";
+    case SettingType::percent: return "a percentage";
     case SettingType::field: return "a field or a constant";
     case SettingType::default_value: return "a constant or a field";
     case SettingType::column_type: return "a column type";

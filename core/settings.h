@@ -28,6 +28,7 @@ enum class SettingType : std::uint8_t {
   real,
   duration,       // milliseconds; range in ms
   size,           // bytes
+  percent,        // a whole number of percent: 50%
   field,          // $.path, @meta or a constant
   default_value,  // a constant, whose text needs no quotes, or a field
   column_type,    // bigint, numeric(10,2), ...
@@ -44,7 +45,8 @@ enum class Need : std::uint8_t { optional, required };
 struct SettingValue {
   std::string text;
   std::vector<std::string> list;
-  std::int64_t number = 0;  // integer, boolean (0, 1), size, duration in ms, index of the choice
+  std::int64_t number =
+      0;  // integer, boolean (0, 1), size, percent, duration in ms, index of the choice
   double real = 0;
   std::optional<FieldSource> field;
   Type type = Type::any;

@@ -38,7 +38,8 @@ TEST_CASE("each setting has a sentence, a place to go to and what its type needs
     CHECK((setting.set != nullptr) == !is_group(setting));
     CHECK((setting.type == SettingType::choice) == !setting.choices.empty());
     const bool ranged = setting.type == SettingType::integer || setting.type == SettingType::real ||
-                        setting.type == SettingType::size || setting.type == SettingType::duration;
+                        setting.type == SettingType::size || setting.type == SettingType::percent ||
+                        setting.type == SettingType::duration;
     CHECK(ranged == (setting.min < setting.max));
     CHECK_FALSE((setting.need == flow::Need::required && !setting.fallback.empty()));
   }
