@@ -1,22 +1,14 @@
 #include <algorithm>
 #include <fnmatch.h>
-#include <regex>
 
 #include "cli/pipeline_reader.h"
 #include "cli/postgres_url.h"
+#include "cli/topic_names.h"
 #include "core/identifier.h"
 #include "core/suggest.h"
 
 namespace flow {
 namespace {
-
-// Whether a source that names `read` reads `topic`. A pattern need not match to the end of the
-// name.
-bool reads_topic(const std::string& read, const std::string& topic) {
-  if (!read.starts_with('^')) return read == topic;
-  return check_topic_pattern(read).empty() &&
-         std::regex_search(topic, std::regex(read, std::regex::extended));
-}
 
 class TargetRules {
  public:
