@@ -1,12 +1,15 @@
 #include "connectors/sqlite_client.h"
 
+#include <chrono>
+#include <thread>
+
 #include "core/classify.h"
 #include "core/sqlite_path.h"
 
 namespace flow {
 namespace {
 
-constexpr int read_busy_ms = 10'000;
+constexpr int read_wait_ms_max = 10'000;
 
 std::string hint_for(int extended_code) {
   switch (extended_code & 0xff) {
@@ -96,22 +99,32 @@ Result<SqliteRows> sqlite_query(sqlite3* db, const std::string& sql,
   return rows;
 }
 
+namespace {
+
+Result<void> look_once(const SqliteView& view, const std::string& where,
+                       const std::function<Result<void>(sqlite3*)>& look) {
+  auto db = open_sqlite(view.uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, where);
+  if (!db) return db.failure();
+  sqlite3_busy_timeout(db->get(), read_wait_ms_max);
+  if (view.private_index) {
+    sqlite3_db_config(db->get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    auto alone = sqlite_run(db->get(), "PRAGMA locking_mode=EXCLUSIVE", where);
+    if (!alone) return alone;
+  }
+  return look(db->get());
+}
+
+}  // namespace
+
 Result<void> look_into_sqlite(const std::string& path, const std::string& where,
                               const std::function<Result<void>(sqlite3*)>& look) {
-  constexpr int attempts = 20;
-  for (int attempt = 1;; ++attempt) {
-    const SqliteView view = sqlite_view(path);
-    auto db = open_sqlite(view.uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, where);
-    if (!db) return db.failure();
-    sqlite3_busy_timeout(db->get(), read_busy_ms);
-    if (view.private_index) {
-      sqlite3_db_config(db->get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-      auto alone = sqlite_run(db->get(), "PRAGMA locking_mode=EXCLUSIVE", where);
-      if (!alone) return alone;
-    }
-    auto done = look(db->get());
-    // Without locks, what was seen counts only if nobody wrote meanwhile.
-    if (view.guarded || attempt == attempts || sqlite_view(path).stamp == view.stamp) return done;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(read_wait_ms_max);
+  for (;;) {
+    const SqliteView view = sqlite_view(path, Index::shared);
+    auto done = look_once(view, where, look);
+    const auto how = done ? Reading::succeeded : Reading::failed;
+    if (counts(view, path, how) || std::chrono::steady_clock::now() >= end) return done;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 

@@ -168,13 +168,14 @@ Result<void> SqliteSession::write_once(const Work& work) {
 }
 
 Result<void> SqliteViewSession::read(const Work& work) {
-  constexpr int attempts = 20;
-  for (int attempt = 1;; ++attempt) {
-    const SqliteView view = sqlite_view(path_);
-    if (view.stamp.starts_with("-;")) return {};
+  const auto end = std::chrono::steady_clock::now() + Millis{busy_timeout_ms};
+  for (;;) {
+    const SqliteView view = sqlite_view(path_, Index::untouched);
+    if (is_missing(view)) return {};
     auto done = read_once(work, view.uri, view.private_index);
-    // Without locks, what was read counts only if nobody wrote meanwhile.
-    if (view.guarded || attempt == attempts || sqlite_view(path_).stamp == view.stamp) return done;
+    const auto how = done ? Reading::succeeded : Reading::failed;
+    if (counts(view, path_, how) || std::chrono::steady_clock::now() >= end) return done;
+    std::this_thread::sleep_for(Millis{1});
   }
 }
 

@@ -30,6 +30,10 @@ Failure cannot_create(const std::string& path, int error) {
           .exit = ExitCode::cannot_create};
 }
 
+bool is_absent(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 void sync_directory_of(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const int fd = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -161,7 +165,7 @@ Result<StateParts> open_to_read(const std::string& path) {
                    .access = StateAccess::read_only,
                    .session = std::make_unique<SqliteViewSession>(path),
                    .locks = std::make_unique<FileLocks>(path + ".locks")};
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return parts;
+  if (is_absent(path)) return parts;
   if (auto sound = check_file(path); !sound) return sound.failure();
   auto read = parts.session->read([&](Statements& s) -> Result<void> {
     auto meta = check_content(s, path);
@@ -174,7 +178,7 @@ Result<StateParts> open_to_read(const std::string& path) {
 }
 
 Result<StateParts> open_to_write(const std::string& path, Log& log) {
-  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) {
+  if (is_absent(path)) {
     if (auto made = create(path); !made) return made.failure();
   }
   if (auto sound = check_file(path); !sound) return sound.failure();

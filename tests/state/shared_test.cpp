@@ -3,10 +3,9 @@
 #include <doctest/doctest.h>
 #include <functional>
 #include <map>
-#include <set>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/state/child.h"
 #include "tests/state/state_help.h"
 #include "tests/support/wait_for.h"
 
@@ -14,40 +13,6 @@ using namespace flow;
 using namespace flow::test;
 
 namespace {
-
-// A process of its own that runs `work` and ends with its result; killed when this goes out of
-// scope.
-class Child {
- public:
-  explicit Child(const std::function<int()>& work) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    int code = 99;
-    try {
-      code = work();
-    } catch (const std::exception& e) {
-      std::fprintf(stderr, "child: %s\n", e.what());
-    }
-    ::_exit(code);
-  }
-  ~Child() { kill(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    wait();
-  }
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  }
-
- private:
-  pid_t pid_;
-};
 
 constexpr int processes = 8;
 constexpr int rounds = 25;
