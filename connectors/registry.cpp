@@ -1,5 +1,7 @@
 #include "connectors/registry.h"
 
+#include "connectors/kafka_letters.h"
+
 #include <string>
 
 namespace flow {
@@ -51,6 +53,18 @@ Result<std::vector<OffsetRow>> inspect_offsets(const Context& context,
 Result<std::vector<std::string>> check_source(const Context& context) {
   if (context.pipeline->source.kind == "kafka") return check_kafka_source(context);
   return check_file_source(context);
+}
+
+Result<std::unique_ptr<DeadLetterStore>> open_dead_letters(const Context& context,
+                                                           StateStore& state) {
+  const bool topic = context.pipeline != nullptr && context.pipeline->dlq.in_topic();
+  return topic ? make_kafka_letters(context, state) : state.dead_letters();
+}
+
+Result<void> check_dead_letters(const Context& context) {
+  const Pipeline& pipeline = *context.pipeline;
+  const bool topic = pipeline.on_error == OnError::dlq && pipeline.dlq.in_topic();
+  return topic ? check_letter_topic(context) : Result<void>();
 }
 
 }  // namespace flow

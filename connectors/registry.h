@@ -14,6 +14,12 @@ Result<std::unique_ptr<RowTransform>> make_transform(const TransformSpec& spec);
 Result<std::vector<OffsetRow>> inspect_offsets(const Context& context, const std::string& topic_filter);
 // Checks that need the source's system but read no record (flow check --connect).
 Result<std::vector<std::string>> check_source(const Context& context);
+// Where the pipeline keeps its dead letters: the table of the state, or its dead-letter topic.
+// Without a pipeline: the table. The state outlives the store. Errors: a topic that cannot serve.
+Result<std::unique_ptr<DeadLetterStore>> open_dead_letters(const Context& context,
+                                                           StateStore& state);
+// Finds a dead-letter topic at fault (flow check --connect); nothing to do for the table.
+Result<void> check_dead_letters(const Context& context);
 
 // Per connector (each in its own file), what registry.cpp lists:
 Result<SourceParts> make_kafka_source(const Context& context);

@@ -116,10 +116,11 @@ class DeadLetterStore {
   virtual Result<std::uint64_t> purge(const LetterFilter& filter) = 0;
 };
 
-// What the state knows of a letter that a topic keeps. id: its place in the topic (see
-// connectors/kafka_letters.h). through: the id of its newest copy that this is about; a newer copy
-// says that it failed again.
+// What the state knows of a letter that a topic keeps. origin: what it is one letter of. id: the
+// place of its first copy in the topic (connectors/kafka_letters.h), and its id from then on.
+// through: the place of its newest copy that this is about; a newer one says that it failed again.
 struct LetterProgress {
+  std::string origin;
   std::int64_t id = 0;
   std::int64_t through = 0;
   LetterState state = LetterState::pending;
@@ -136,7 +137,9 @@ class LetterProgressStore {
   // their ids in the order given.
   virtual Result<std::vector<std::int64_t>> claim(std::span<const LetterProgress> letters,
                                                   const std::string& replay) = 0;
-  virtual Result<void> settle(std::span<const LetterOutcome> outcomes, const std::string& replay,
+  // letters: what is known of those that the outcomes name, for the ones that were never claimed.
+  virtual Result<void> settle(std::span<const LetterOutcome> outcomes,
+                              std::span<const LetterProgress> letters, const std::string& replay,
                               const std::string& who) = 0;
   virtual Result<std::vector<LetterAudit>> audit(std::int64_t letter) = 0;
   virtual Result<std::string> snapshot(std::span<const std::int64_t> letters) = 0;

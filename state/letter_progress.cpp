@@ -12,7 +12,8 @@ namespace {
 constexpr const char* progress_table = "flow.dead_letter_topic_progress";
 
 Cells row_of(const std::string& topic, const LetterProgress& p) {
-  return {topic, cell(p.id), cell(p.through), std::string(name_of(p.state)), cell(p.replays), ""};
+  return {topic,           cell(p.id), p.origin, cell(p.through), std::string(name_of(p.state)),
+          cell(p.replays), ""};
 }
 
 // A snapshot of a topic's letters carries the topic in its id, so that it is never read for
@@ -30,21 +31,24 @@ class TopicProgress final : public LetterProgressStore {
   Result<std::vector<LetterProgress>> load() override {
     const std::lock_guard guard(*home_.mutex);
     std::vector<LetterProgress> all;
-    auto read = read_letters(*home_.session, [&](Statements& s) { return load_in(s, all); });
+    auto read =
+        read_letters(*home_.session, [&](Statements& s) { return load_in(s, "", {}, all); });
     if (!read) return read.failure();
     return all;
   }
 
   Result<std::vector<std::int64_t>> claim(std::span<const LetterProgress> letters,
                                           const std::string& replay) override;
-  Result<void> settle(std::span<const LetterOutcome> outcomes, const std::string& replay,
+  Result<void> settle(std::span<const LetterOutcome> outcomes,
+                      std::span<const LetterProgress> letters, const std::string& replay,
                       const std::string& who) override;
   Result<std::vector<LetterAudit>> audit(std::int64_t letter) override;
   Result<std::string> snapshot(std::span<const std::int64_t> letters) override;
   Result<std::vector<std::int64_t>> snapshot_letters(const std::string& snapshot) override;
 
  private:
-  Result<void> load_in(Statements& s, std::vector<LetterProgress>& all) const;
+  Result<void> load_in(Statements& s, const std::string& narrowed, const Cells& parameters,
+                       std::vector<LetterProgress>& all) const;
   Result<void> keep(Statements& s, const std::vector<Cells>& rows, const std::string& when) const;
 
   LetterHome home_;
@@ -52,17 +56,23 @@ class TopicProgress final : public LetterProgressStore {
   LetterLedger ledger_;
 };
 
-Result<void> TopicProgress::load_in(Statements& s, std::vector<LetterProgress>& all) const {
+// narrowed: a further condition, whose parameters begin at $2.
+Result<void> TopicProgress::load_in(Statements& s, const std::string& narrowed,
+                                    const Cells& parameters,
+                                    std::vector<LetterProgress>& all) const {
+  Cells all_parameters{topic_};
+  all_parameters.insert(all_parameters.end(), parameters.begin(), parameters.end());
   auto rows = s.run(
-      "SELECT id, through, state, replays FROM flow.dead_letter_topic_progress"
-      " WHERE store = $1 ORDER BY id",
-      {topic_});
+      "SELECT origin, id, through, state, replays FROM flow.dead_letter_topic_progress"
+      " WHERE store = $1" +
+          narrowed + " ORDER BY id",
+      all_parameters);
   if (!rows) return rows.failure();
   all.clear();
   for (const Cells& row : *rows) {
-    all.push_back({number_in(row[0]), number_in(row[1]),
-                   letter_state_named(row[2].value_or("")).value_or(LetterState::pending),
-                   number_in(row[3])});
+    all.push_back({row[0].value_or(""), number_in(row[1]), number_in(row[2]),
+                   letter_state_named(row[3].value_or("")).value_or(LetterState::pending),
+                   number_in(row[4])});
   }
   return {};
 }
@@ -71,7 +81,7 @@ Result<void> TopicProgress::keep(Statements& s, const std::vector<Cells>& rows,
                                  const std::string& when) const {
   return insert_rows(s,
                      "INSERT INTO flow.dead_letter_topic_progress AS kept"
-                     " (store, id, through, state, replays, claimed_by)",
+                     " (store, id, origin, through, state, replays, claimed_by)",
                      " ON CONFLICT (store, id) DO " + when, rows);
 }
 
@@ -79,6 +89,8 @@ Result<std::vector<std::int64_t>> TopicProgress::claim(std::span<const LetterPro
                                                        const std::string& replay) {
   const std::lock_guard guard(*home_.mutex);
   std::vector<std::int64_t> taken;
+  std::vector<std::int64_t> wanted_ids;
+  for (const LetterProgress& wanted : letters) wanted_ids.push_back(wanted.id);
   if (auto ours = home_.locks->confirm(); !ours) return ours.failure();
   auto dead = ledger_.dead_replays(*home_.session, *home_.locks, replay);
   if (!dead) return dead.failure();
@@ -86,7 +98,9 @@ Result<std::vector<std::int64_t>> TopicProgress::claim(std::span<const LetterPro
     taken.clear();
     if (auto begun = ledger_.begin_claim(s, *dead); !begun) return begun;
     std::vector<LetterProgress> all;
-    if (auto loaded = load_in(s, all); !loaded) return loaded;
+    auto loaded = load_in(s, " AND " + ids_in("id", "$2", s.dialect()),
+                          {ids_cell(wanted_ids, s.dialect())}, all);
+    if (!loaded) return loaded;
     std::map<std::int64_t, LetterProgress> now;
     for (const LetterProgress& p : all) now[p.id] = p;
     std::vector<Cells> rows;
@@ -111,16 +125,15 @@ Result<std::vector<std::int64_t>> TopicProgress::claim(std::span<const LetterPro
 }
 
 Result<void> TopicProgress::settle(std::span<const LetterOutcome> outcomes,
+                                   std::span<const LetterProgress> letters,
                                    const std::string& replay, const std::string& who) {
   if (outcomes.empty()) return {};
   const std::lock_guard guard(*home_.mutex);
   if (auto ours = home_.locks->confirm(); !ours) return ours;
   std::size_t held = 0;
   auto settled = home_.session->write([&](Statements& s) -> Result<void> {
-    // A letter that nobody claimed (one that is discarded by hand) has no row yet.
     std::vector<Cells> rows;
-    for (const LetterOutcome& o : outcomes)
-      rows.push_back(row_of(topic_, {.id = o.id, .through = o.id}));
+    for (const LetterProgress& letter : letters) rows.push_back(row_of(topic_, letter));
     if (auto kept = keep(s, rows, "NOTHING"); !kept) return kept;
     auto done = ledger_.settle(s, outcomes, replay, who);
     if (!done) return done.failure();

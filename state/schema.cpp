@@ -113,6 +113,7 @@ constexpr std::array<const char*, 9> dead_letters{
     "CREATE TABLE flow.dead_letter_topic_progress ("
     " store TEXT NOT NULL,"
     " id BIGINT NOT NULL,"
+    " origin TEXT NOT NULL,"
     " through BIGINT NOT NULL,"
     " state TEXT NOT NULL,"
     " replays BIGINT NOT NULL,"
