@@ -95,6 +95,11 @@ void Shared::event(Level level, std::string_view noun_verb, const Fields& fields
   if (log != nullptr) log->event(level, noun_verb, fields);
 }
 
+void Shared::cut_off() {
+  const std::scoped_lock lock(log_mutex);
+  log = nullptr;
+}
+
 namespace {
 
 Shared& shared_of(const rd_kafka_t* client) {
@@ -167,16 +172,13 @@ void Client::close(Millis deadline) {
     bool done = false;
   };
   const auto done = std::make_shared<Done>();
-  std::thread closer([raw = raw_, type = type_, shared = shared_, done] {
-    if (type == RD_KAFKA_CONSUMER) {
-      // Not destroyed: librdkafka 2.0.2 aborts when a cooperative-sticky member that has never led
-      // its group is. A process makes few consumers, and they go with it.
-      rd_kafka_consumer_close(raw);
-      const std::scoped_lock cut(shared->log_mutex);
-      shared->log = nullptr;
-      new std::shared_ptr<Shared>(shared);  // its callbacks may still come
+  std::thread closer([raw = raw_, type = type_, shared = shared_, stays = stays_behind_, done] {
+    if (type == RD_KAFKA_CONSUMER) rd_kafka_consumer_close(raw);
+    if (stays) {
+      shared->cut_off();
+      shared->self = shared;
     } else {
-      rd_kafka_destroy(raw);
+      rd_kafka_destroy_flags(raw, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     }
     const std::scoped_lock lock(done->mutex);
     done->done = true;
@@ -192,10 +194,7 @@ void Client::close(Millis deadline) {
   lock.unlock();
   shared_->event(Level::warn, "kafka.close_hangs",
                  {{"where", where_}, {"means", "the client is left behind"}});
-  {
-    const std::scoped_lock cut(shared_->log_mutex);
-    shared_->log = nullptr;
-  }
+  shared_->cut_off();
   closer.detach();
 }
 

@@ -78,8 +78,10 @@ struct Shared {
   std::mutex log_mutex;
   Log* log = nullptr;  // null once the client's owner is gone
   ErrorMemory errors;
+  std::shared_ptr<Shared> self{};  // set when the client stays behind: its callbacks may still come
   virtual ~Shared() = default;
   void event(Level level, std::string_view noun_verb, const Fields& fields);
+  void cut_off();  // no event reaches the log any more
 };
 
 // One librdkafka client. Owner: this object, until close(). Errors: every call's Failure names
@@ -100,6 +102,9 @@ class Client {
 
   // The code, or what is behind a general one.
   Failure failure(rd_kafka_resp_err_t code) const;
+  // librdkafka 2.0.2 aborts when a cooperative-sticky member that never led its group is destroyed:
+  // such a consumer is closed, and goes with the process.
+  void stays_behind() { stays_behind_ = true; }
   // Closes within `deadline`; a client that hangs is left behind, cut off from its owner.
   void close(Millis deadline);
 
@@ -109,6 +114,7 @@ class Client {
   std::shared_ptr<Shared> shared_;
   std::string where_;
   rd_kafka_type_t type_;
+  bool stays_behind_ = false;
 };
 
 // ---- settings --------------------------------------------------------------------------------

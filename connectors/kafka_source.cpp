@@ -168,6 +168,7 @@ Result<void> KafkaSource::subscribe(const std::vector<PartitionId>& partitions) 
     }
   }
   if (topics.empty()) return {};
+  if (spec_.cooperative) client_->stays_behind();
   const List list = make_list(topics, RD_KAFKA_OFFSET_INVALID);
   const auto code = rd_kafka_subscribe(client_->raw(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return client_->failure(code);
