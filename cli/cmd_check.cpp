@@ -44,6 +44,9 @@ void check_connected(const Pipeline& pipeline, Log& log, Checked& out) {
   } else {
     note_failure(out, std::move(source).failure());
   }
+  if (auto letters = check_dead_letters(context); !letters) {
+    note_failure(out, std::move(letters).failure());
+  }
   std::vector<TargetSchema> schemas;
   for (const TargetSpec& spec : pipeline.targets) {
     if (spec.kind == "file" || spec.kind == "stdout") {

@@ -18,7 +18,7 @@ namespace flow {
 
 struct LetterHeader {
   std::string name;
-  std::optional<std::string> value;  // nullopt: null
+  std::optional<std::string> value{};  // nullopt: null
 };
 
 // pending -> replaying -> replayed | pending | parked; discarded by hand only.
@@ -57,14 +57,14 @@ struct DeadLetter {
 
 // Which letters. Empty members do not narrow. Times: last_failed_ms in [since_ms, until_ms).
 struct LetterFilter {
-  std::vector<std::int64_t> ids;
-  std::string topic, pipeline, target, stage;
-  std::optional<FailureClass> cls;
-  std::optional<std::string> key;
-  std::optional<std::int64_t> since_ms, until_ms;
-  std::optional<LetterState> state;
-  std::string snapshot;   // only those of this snapshot
-  std::size_t limit = 0;  // 0: all
+  std::vector<std::int64_t> ids{};
+  std::string topic{}, pipeline{}, target{}, stage{};
+  std::optional<FailureClass> cls{};
+  std::optional<std::string> key{};
+  std::optional<std::int64_t> since_ms{}, until_ms{};
+  std::optional<LetterState> state{};
+  std::string snapshot{};  // only those of this snapshot
+  std::size_t limit = 0;   // 0: all
 };
 
 struct LetterGroup {
@@ -79,7 +79,7 @@ struct LetterGroup {
 struct LetterOutcome {
   std::int64_t id = 0;
   LetterState state = LetterState::replayed;
-  std::string outcome;  // replayed | failed: ... | parked: ... | discarded
+  std::string outcome{};  // replayed | failed: ... | parked: ... | discarded
 };
 
 struct LetterAudit {

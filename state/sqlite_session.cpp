@@ -30,7 +30,44 @@ class SqliteStatements final : public Statements {
     }
   }
 
+  SqlDialect dialect() const override { return SqlDialect::sqlite; }
+
+  Result<void> store_letters(std::span<const DeadLetter* const> letters) override {
+    try {
+      const SqliteLetterStatements text = sqlite_letter_statements(schema_name);
+      SQLite::Statement put_letter(database_, text.letter);
+      SQLite::Statement put_record(database_, text.record);
+      LetterValues values;
+      for (const DeadLetter* letter : letters) {
+        values.fill(*letter);
+        bind_all(put_letter, 1, values.letter());
+        put_letter.executeStep();
+        put_record.bind(1, put_letter.getColumn(0).getInt64());
+        put_letter.reset();
+        bind_all(put_record, 2, values.record());
+        put_record.exec();
+        put_record.reset();
+      }
+      return {};
+    } catch (const SQLite::Exception& e) {
+      return sqlite_state_failure(e.getExtendedErrorCode(), e.what(), path_);
+    }
+  }
+
  private:
+  static void bind_all(SQLite::Statement& statement, int index, std::span<const SqlValue> values) {
+    for (const SqlValue& value : values) {
+      const int length = static_cast<int>(value.text.size());
+      switch (value.kind) {
+        case SqlValue::Kind::null: statement.bind(index); break;
+        case SqlValue::Kind::number: statement.bind(index, value.number); break;
+        case SqlValue::Kind::text: statement.bind(index, std::string(value.text)); break;
+        case SqlValue::Kind::bytes: statement.bind(index, value.text.data(), length); break;
+      }
+      ++index;
+    }
+  }
+
   Table rows_of(std::string sql, const Cells& parameters) {
     for (char& c : sql) {
       if (c == '$') c = '?';
