@@ -148,9 +148,14 @@ Result<void> KafkaTarget::write(const Batch& batch, const RowSet& rows) {
 }
 
 Result<std::vector<RecordFailure>> KafkaTarget::write_around(const Batch& batch, const RowSet& rows,
-                                                             const Aside&) {
+                                                             const Aside& aside) {
   std::vector<RecordFailure> refused;
   if (auto r = attempt({batch, rows, &refused}); !r) return std::move(r).failure();
+  // What a topic has taken cannot be taken back, so a verdict comes after the fact.
+  for (const RecordFailure& f : refused) {
+    if (!aside.refused) break;
+    if (auto letter = aside.refused(f); !letter) return std::move(letter).failure();
+  }
   return refused;
 }
 

@@ -4,7 +4,7 @@
 
 namespace flow {
 
-Account::Account(std::vector<std::string> targets) {
+Account::Account(std::vector<std::string> targets, OnError on_error) : on_error_(on_error) {
   for (std::string& t : targets) targets_.push_back({std::move(t), {}});
 }
 
@@ -19,6 +19,9 @@ void Account::finished(const Batch& batch, std::size_t taken) {
   FLOW_CHECK(batch.records.size() <= taken && taken <= in_flight_,
              "more records finished than read");
   const std::size_t given_up = taken - batch.records.size();
+  if (on_error_ == OnError::dlq) {
+    for (const RecordFailure& f : batch.failures) ++dead_[static_cast<std::size_t>(f.failure.cls)];
+  }
   finished_ += batch.records.size();
   abandoned_ += given_up;
   in_flight_ -= taken;
@@ -28,9 +31,10 @@ void Account::finished(const Batch& batch, std::size_t taken) {
     c.read = read_;
     c.written += batch.rows[t].rows();
     c.filtered += batch.filtered[t];
-    c.dropped += static_cast<std::uint64_t>(
+    const auto failed = static_cast<std::uint64_t>(
         std::count_if(batch.failures.begin(), batch.failures.end(),
                       [&](const RecordFailure& f) { return f.target == t; }));
+    (on_error_ == OnError::dlq ? c.dead : c.dropped) += failed;
     c.pending = in_flight_ + abandoned_;
     FLOW_CHECK(c.written + c.filtered + c.dropped + c.dead == finished_,
                "read = written + filtered + dropped + dead + pending does not hold");
@@ -62,6 +66,11 @@ std::vector<TargetCounts> Account::counts() const {
     t.counts.pending = in_flight_ + abandoned_;
   }
   return out;
+}
+
+DeadCounts Account::dead() const {
+  const std::scoped_lock lock(mutex_);
+  return dead_;
 }
 
 std::uint64_t Account::read_total() const {

@@ -1,6 +1,7 @@
 #pragma once
 // The account of a run: read = written + filtered + dropped + dead + pending, per target, checked
 // at every commit.
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -11,11 +12,14 @@
 
 namespace flow {
 
+// Dead letters by failure class, indexed by it.
+using DeadCounts = std::array<std::uint64_t, 8>;
+
 // Shape: one Counts a target plus what is in flight. Units: records. Threads: any. Errors: a sum
 // that does not add up is a defect and ends the program (exit 70).
 class Account {
  public:
-  explicit Account(std::vector<std::string> targets);
+  Account(std::vector<std::string> targets, OnError on_error);
 
   void read(std::size_t records);  // the reading thread took them in
   // A batch is durable everywhere and its position committed: books it and checks the sums.
@@ -27,10 +31,13 @@ class Account {
   void retry(std::size_t target);
 
   std::vector<TargetCounts> counts() const;
+  DeadCounts dead() const;  // of this run, all targets
   std::uint64_t read_total() const;
 
  private:
+  OnError on_error_;
   mutable std::mutex mutex_;
+  DeadCounts dead_{};
   std::vector<TargetCounts> targets_;
   std::uint64_t read_ = 0;
   std::uint64_t finished_ = 0;

@@ -4,6 +4,16 @@
 
 namespace flow {
 
+std::string_view name_of(Stage stage) {
+  switch (stage) {
+    case Stage::decode: return "decode";
+    case Stage::transform: return "transform";
+    case Stage::cast: return "cast";
+    case Stage::target: return "target";
+  }
+  return "target";
+}
+
 void Arena::next_block(std::size_t bytes) {
   const std::size_t want = std::max(block_bytes, bytes + padding);
   // A block too small for this piece is skipped until the next clear().
@@ -58,11 +68,13 @@ void keep_rows(RowSet& set, const std::vector<std::uint32_t>& moved) {
                 set.cells.begin() + static_cast<std::ptrdiff_t>(kept * set.width));
     set.record[kept] = record;
     set.op[kept] = set.op[r];
+    if (!set.done.empty()) set.done[kept] = set.done[r];
     row_moved[r] = static_cast<std::uint32_t>(kept++);
   }
   set.cells.resize(kept * set.width);
   set.record.resize(kept);
   set.op.resize(kept);
+  if (!set.done.empty()) set.done.resize(kept);
   std::size_t out = 0;
   for (const std::uint32_t r : set.order) {
     if (row_moved[r] != left_out) set.order[out++] = row_moved[r];
@@ -132,11 +144,13 @@ void Batch::truncate(std::size_t count) {
   recount_filtered(*this);
 }
 
-void Batch::set_aside(std::uint32_t record, std::uint32_t target, Failure failure) {
+void Batch::set_aside(std::vector<RecordFailure> refused) {
+  if (refused.empty()) return;
   std::vector<std::uint32_t> moved(records.size());
-  for (std::uint32_t i = 0; i < records.size(); ++i) moved[i] = i == record ? left_out : i;
-  keep_rows(rows[target], moved);
-  failures.push_back({record, target, std::move(failure)});
+  for (std::uint32_t i = 0; i < records.size(); ++i) moved[i] = i;
+  for (const RecordFailure& f : refused) moved[f.record] = left_out;
+  keep_rows(rows[refused.front().target], moved);
+  for (RecordFailure& f : refused) failures.push_back(std::move(f));
 }
 
 std::string Batch::where(std::uint32_t record) const {

@@ -77,13 +77,15 @@ enum class RowOp : std::uint8_t { upsert, erase };
 // The rows that one target gets from a batch. Row r: cells[r*width .. ), made from
 // records[record[r]]. `order`: which rows to write, in which order. append: all, in record order.
 // merge: the last row of each key, sorted by key. Rows left out of `order` were superseded inside
-// the batch (they count as written).
+// the batch (they count as written). `done`: rows that an earlier pass of the same write made
+// durable; empty: none.
 struct RowSet {
   std::size_t width = 0;
   std::vector<Value> cells;
   std::vector<std::uint32_t> record;
   std::vector<RowOp> op;
   std::vector<std::uint32_t> order;
+  std::vector<char> done;
 
   std::size_t rows() const { return record.size(); }
   const Value* row(std::size_t r) const { return cells.data() + r * width; }
@@ -103,14 +105,21 @@ struct RowSet {
     record.clear();
     op.clear();
     order.clear();
+    done.clear();
   }
 };
+
+// Where on its way a record failed. cast: required columns and tombstones included.
+enum class Stage : std::uint8_t { decode, transform, cast, target };
+std::string_view name_of(Stage stage);
 
 // A record that cannot become a row of target `target` (index).
 struct RecordFailure {
   std::uint32_t record = 0;
   std::uint32_t target = 0;
   Failure failure;
+  Stage stage = Stage::target;
+  std::int64_t attempts = 1;
 };
 
 struct Batch {
@@ -119,7 +128,7 @@ struct Batch {
   std::vector<Header> headers;
   Spans spans;
   std::vector<RowSet> rows;             // one per target
-  std::vector<RecordFailure> failures;  // in record order
+  std::vector<RecordFailure> failures;  // one at most per record and target
   std::vector<std::uint32_t> filtered;  // per target: records that a transform left out
   std::optional<Failure> stop;          // the record after the last one ends the run with this
   std::size_t bytes = 0;                // payload bytes, what batch.bytes bounds
@@ -132,8 +141,8 @@ struct Batch {
   void abandon(const std::vector<char>& gone);
   // Keeps records [0, count) only; each span then ends just before its first record left out.
   void truncate(std::size_t count);
-  // Takes the record's row out of one target, for this failure.
-  void set_aside(std::uint32_t record, std::uint32_t target, Failure failure);
+  // Takes the rows of these records out of their target (the same for all), for these failures.
+  void set_aside(std::vector<RecordFailure> refused);
   // "topic/partition@offset" (files: "path:line"), for messages.
   std::string where(std::uint32_t record) const;
 };

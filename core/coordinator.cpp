@@ -1,47 +1,27 @@
 #include "core/coordinator.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "core/failure_point.h"
 
 namespace flow {
 
-CommitCoordinator::CommitCoordinator(Parts parts) : parts_(std::move(parts)) {}
+CommitCoordinator::CommitCoordinator(Parts parts)
+    : parts_(std::move(parts)), breaker_(parts_.pipeline->dlq) {}
 
 // The delivery contract in one function. at_least_once: whatever crash comes between two of these
 // lines, the position still stands before the batch, so the batch is read again; after the last
-// line it never is.
+// line it never is. A record that a target refuses is stored inside apply_to_targets: in the
+// target's own transaction, or else before the function returns.
 Result<Finish> CommitCoordinator::finish(Batch& batch) {
-  if (auto r = store_dead_letters(batch); !r) return r.failure();
-  auto applied = apply_to_targets(batch);
-  if (!applied || *applied == Finish::given_up) return applied;
-  return commit_position(batch);
-}
-
-// Every record that a target does not get is accounted for before anything moves.
-// transform_on_error: drop is the one way to leave a record out; with `fail` the batch ends before
-// it.
-Result<void> CommitCoordinator::store_dead_letters(const Batch& batch) {
-  if (auto f = reach(Point::store_dead_letters_before)) return *f;
-  FLOW_CHECK(batch.failures.empty() || parts_.pipeline->on_error == OnError::drop,
-             "a failed record is neither kept out nor set aside");
-  report_dropped(batch);
-  if (auto f = reach(Point::store_dead_letters_after)) return *f;
-  return {};
-}
-
-void CommitCoordinator::report_dropped(const Batch& batch) {
-  constexpr std::size_t shown = 10;
-  for (std::size_t i = 0; i < std::min(shown, batch.failures.size()); ++i) {
-    const RecordFailure& f = batch.failures[i];
-    parts_.log->event(
-        Level::warn, "record.dropped",
-        {{"target", parts_.targets[f.target]->spec().label}, {"error", f.failure.text()}});
-  }
-  if (batch.failures.size() > shown) {
-    parts_.log->event(Level::warn, "record.dropped",
-                      {{"more_in_this_batch", std::to_string(batch.failures.size() - shown)}});
-  }
+  auto done = load_attempts_once();
+  if (done && *done == Finish::committed) done = store_dead_letters(batch);
+  if (done && *done == Finish::committed) done = apply_to_targets(batch);
+  if (done && *done == Finish::committed) done = commit_position(batch);
+  if (!done || *done == Finish::given_up) return done;
+  breaker_.commit();
+  forget_attempts(batch);
+  return done;
 }
 
 Result<Finish> CommitCoordinator::apply_to_targets(Batch& batch) {
@@ -54,26 +34,30 @@ Result<Finish> CommitCoordinator::apply_to_targets(Batch& batch) {
   return Finish::committed;
 }
 
-// One target: written until it is durable, the same rows in the same order at each attempt.
+// One target: written until every row is durable or set aside, the rows of a key in their order.
 Result<Finish> CommitCoordinator::apply_to_target(Batch& batch, std::size_t t) {
   Target& target = *parts_.targets[t];
   const std::string step = "write to " + target.spec().label;
   Retry retry(parts_.pipeline->retry, *parts_.log, step);
+  bool owed = target.keeps_letters();  // the letters that go into its transaction
   for (;;) {
     drop_released(batch);
-    if (batch.rows[t].rows() == 0) break;
-    auto written = target.write(batch, batch.rows[t]);
-    if (written) break;
-    const Failure& failure = written.failure();
-    if (failure.effect == Effect::unknown && target.spec().mode == Mode::append) {
-      parts_.account->repeat(t, batch.rows[t].rows());
-      parts_.log->event(Level::warn, "write.in_doubt",
-                        {{"target", target.spec().label},
-                         {"rows", std::to_string(batch.rows[t].rows())},
-                         {"means", "these rows may be there twice after the next attempt"}});
+    if (batch.rows[t].order.empty()) break;
+    Verdicts verdicts;
+    const auto letters = owed ? letters_for(batch, t) : std::vector<DeadLetter>{};
+    auto refused = write(batch, t, letters, verdicts);
+    if (refused) {
+      owed = false;
+      retry.succeeded();
+      if (refused->empty()) break;
+      auto settled = settle_refused(batch, t, std::move(*refused), verdicts);
+      if (!settled || *settled == Finish::given_up) return settled;
+      continue;
     }
-    if (failure.cls == FailureClass::invalid && failure.record) {
-      leave_out(batch, t, failure);
+    const Failure& failure = refused.failure();
+    if (failure.effect == Effect::unknown) note_doubt(batch, t);
+    if (parts_.pipeline->on_error == OnError::fail && failure.of_record() && failure.record) {
+      end_before(batch, failure);
       continue;
     }
     if (!failure.retryable()) return failure;
@@ -88,53 +72,97 @@ Result<Finish> CommitCoordinator::apply_to_target(Batch& batch, std::size_t t) {
     if (wait_to_retry(*wait, step, give_up_) == Wake::given_up) return Finish::given_up;
   }
   retry.succeeded();
-  if (auto mark = target.mark()) {
-    const std::scoped_lock lock(mutex_);
-    const auto at = std::find_if(marks_.begin(), marks_.end(), [&](const TargetMark& m) {
-      return m.target == target.spec().label;
-    });
-    if (at == marks_.end()) {
-      marks_.push_back({target.spec().label, *mark});
-    } else {
-      at->mark = *mark;
-    }
-  }
-  return Finish::committed;
+  note_mark(target);
+  if (!owed) return Finish::committed;
+  return put_letters(letters_for(batch, t), Point::store_dead_letters_applied);
 }
 
-// The target refused one record. drop: the rest of the batch is written without it. fail: what
-// stands before it is written and committed, and the run ends there.
-void CommitCoordinator::leave_out(Batch& batch, std::size_t t, const Failure& failure) {
-  const std::uint32_t record = *failure.record;
-  if (parts_.pipeline->on_error == OnError::drop) {
-    batch.set_aside(record, static_cast<std::uint32_t>(t), failure);
-    parts_.log->event(Level::warn, "record.dropped",
-                      {{"target", parts_.targets[t]->spec().label}, {"error", failure.text()}});
+// fail: the target gets the batch or names a record, and the run ends there. drop, dlq: the target
+// writes what it can and names the rest.
+Result<std::vector<RecordFailure>> CommitCoordinator::write(const Batch& batch, std::size_t t,
+                                                            std::span<const DeadLetter> letters,
+                                                            Verdicts& verdicts) {
+  Target& target = *parts_.targets[t];
+  if (parts_.pipeline->on_error == OnError::fail) {
+    auto written = target.write(batch, batch.rows[t]);
+    if (!written) return written.failure();
+    return std::vector<RecordFailure>{};
+  }
+  if (sets_aside()) {
+    if (auto past = breaker_.begin(batch)) return *past;
+  }
+  Aside aside{.letters = letters};
+  aside.refused = [&](const RecordFailure& f) -> Result<std::optional<DeadLetter>> {
+    RecordFailure named = f;
+    named.target = static_cast<std::uint32_t>(t);
+    auto verdict = judge(batch, named);
+    if (!verdict) return std::move(verdict).failure();
+    Verdict& kept = verdicts[f.record] = std::move(*verdict);
+    if (!target.keeps_letters()) return std::optional<DeadLetter>();
+    return std::exchange(kept.letter, std::nullopt);
+  };
+  auto refused = target.write_around(batch, batch.rows[t], aside);
+  if (!refused) return refused;
+  for (RecordFailure& f : *refused) {
+    f.target = static_cast<std::uint32_t>(t);
+    f.stage = Stage::target;
+    FLOW_CHECK(verdicts.contains(f.record), "a target refused a row without a word");
+  }
+  return refused;
+}
+
+void CommitCoordinator::note_doubt(const Batch& batch, std::size_t t) {
+  const TargetSpec& spec = parts_.targets[t]->spec();
+  if (spec.mode != Mode::append) return;
+  const std::size_t rows = batch.rows[t].order.size();
+  parts_.account->repeat(t, rows);
+  parts_.log->event(Level::warn, "write.in_doubt",
+                    {{"target", spec.label},
+                     {"rows", std::to_string(rows)},
+                     {"means", "these rows may be there twice after the next attempt"}});
+}
+
+void CommitCoordinator::note_mark(const Target& target) {
+  const auto mark = target.mark();
+  if (!mark) return;
+  const std::scoped_lock lock(mutex_);
+  const auto at = std::find_if(marks_.begin(), marks_.end(), [&](const TargetMark& m) {
+    return m.target == target.spec().label;
+  });
+  if (at == marks_.end()) {
+    marks_.push_back({target.spec().label, *mark});
   } else {
-    batch.stop = failure;
-    batch.stop->exit = ExitCode::data;
-    batch.truncate(record);
+    at->mark = *mark;
   }
-  parts_.mapper->order(batch);
 }
 
-Result<Finish> CommitCoordinator::commit_position(const Batch& batch) {
-  if (auto f = reach(Point::commit_position_before)) return *f;
-  Retry retry(parts_.pipeline->retry, *parts_.log, "commit the position");
+Result<Finish> CommitCoordinator::retried(const std::string& name, const bool& ends,
+                                          const std::function<Result<void>()>& step) {
+  Retry retry(parts_.pipeline->retry, *parts_.log, name);
   for (;;) {
-    const auto committed = parts_.positions->commit(still_owned(batch.spans), marks());
-    if (committed) break;
-    const Failure& failure = committed.failure();
-    if (!failure.retryable()) return failure;
-    const auto wait = retry.failed(failure);
-    if (!wait) return failure;
-    // A drain still waits here: the targets hold the batch already, and giving up would repeat it.
-    if (wait_to_retry(*wait, "commit the position", cancelled_) == Wake::given_up)
-      return Finish::given_up;
+    Result<void> done = step();
+    if (done) break;
+    if (!done.failure().retryable()) return done.failure();
+    const auto wait = retry.failed(done.failure());
+    if (!wait) return done.failure();
+    std::unique_lock lock(mutex_);
+    retrying_ = name;
+    wake_.wait_for(lock, *wait, [&] { return ends; });
+    retrying_.clear();
+    if (ends) return Finish::given_up;
   }
   retry.succeeded();
-  if (auto f = reach(Point::commit_position_after)) return *f;
   return Finish::committed;
+}
+
+// A drain still waits here: the targets hold the batch already, and giving up would repeat it.
+Result<Finish> CommitCoordinator::commit_position(const Batch& batch) {
+  if (auto f = reach(Point::commit_position_before)) return *f;
+  auto done = retried("commit the position", cancelled_,
+                      [&] { return parts_.positions->commit(still_owned(batch.spans), marks()); });
+  if (!done || *done == Finish::given_up) return done;
+  if (auto f = reach(Point::commit_position_after)) return *f;
+  return done;
 }
 
 CommitCoordinator::Wake CommitCoordinator::wait_to_retry(Millis wait, std::string step,

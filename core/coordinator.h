@@ -2,12 +2,18 @@
 // The commit coordinator: the one place that says in which order things become durable. A reader
 // finds the guarantees of a run here (DESIGN section 3).
 #include <condition_variable>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "core/account.h"
+#include "core/breaker.h"
+#include "core/failure_point.h"
+#include "core/letters.h"
 #include "core/mapper.h"
 #include "core/ports.h"
 #include "core/retry.h"
@@ -31,6 +37,10 @@ class CommitCoordinator {
     const Mapper* mapper;
     Account* account;
     Log* log;
+    // With transform_on_error: dlq, but for a dry run: null, and failed records are only reported.
+    DeadLetterStore* letters = nullptr;
+    StateStore* state = nullptr;
+    std::string run_id;
   };
   explicit CommitCoordinator(Parts parts);
 
@@ -49,19 +59,57 @@ class CommitCoordinator {
   std::string retrying_target() const;
 
  private:
-  Result<void> store_dead_letters(const Batch& batch);
+  // What is to become of one refused row: another attempt, or a dead letter.
+  struct Verdict {
+    bool again = false;
+    Tried tried;
+    std::optional<DeadLetter> letter;
+  };
+  // One attempt at a target: the verdicts by record.
+  using Verdicts = std::map<std::uint32_t, Verdict>;
+  using RecordKey = std::tuple<PartitionId, Offset, std::string>;  // of one target
+
+  bool sets_aside() const { return parts_.letters != nullptr; }
+  Result<Finish> store_dead_letters(Batch& batch);
   Result<Finish> apply_to_targets(Batch& batch);
   Result<Finish> apply_to_target(Batch& batch, std::size_t t);
-  void leave_out(Batch& batch, std::size_t t, const Failure& failure);
+  Result<std::vector<RecordFailure>> write(const Batch& batch, std::size_t t,
+                                           std::span<const DeadLetter> letters, Verdicts& verdicts);
+  void note_doubt(const Batch& batch, std::size_t t);
+  void note_mark(const Target& target);
+
+  Result<Verdict> judge(const Batch& batch, const RecordFailure& failure);
+  Result<Finish> settle_refused(Batch& batch, std::size_t t, std::vector<RecordFailure> refused,
+                                Verdicts& verdicts);
+  void end_before(Batch& batch, const Failure& failure);
+  RecordKey key_of(const Batch& batch, const RecordFailure& failure) const;
+  Result<void> load_attempts();
+  Result<Finish> load_attempts_once();
+  Result<Tried> tried_before(const RecordKey& key);
+  Result<Finish> keep_attempts(const std::vector<Attempts>& attempts);
+  void forget_attempts(const Batch& batch);
+  Result<Finish> wait_between_attempts(std::int64_t made);
+
+  std::vector<DeadLetter> letters_for(const Batch& batch, std::size_t t) const;
+  Result<Finish> put_letters(const std::vector<DeadLetter>& letters, Point applied);
+  void report(std::span<const RecordFailure> failures) const;
+
   Result<Finish> commit_position(const Batch& batch);
+  // Until it is ok, fails for good, or the budget or a drain ends it.
+  Result<Finish> retried(const std::string& name, const bool& ends,
+                         const std::function<Result<void>()>& step);
   enum class Wake : std::uint8_t { again, given_up };
   Wake wait_to_retry(Millis wait, std::string step, const bool& ends);  // ends: guarded by mutex_
   void drop_released(Batch& batch);
   void cancel_targets();
   Spans still_owned(const Spans& spans);
-  void report_dropped(const Batch& batch);
 
   Parts parts_;
+  Breaker breaker_;
+  // Attempts that failed, by record and target; fresh: read again for the batch in hand, since
+  // another replica may have counted too.
+  std::optional<std::map<RecordKey, Tried>> attempts_;
+  bool attempts_fresh_ = false;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool give_up_ = false;             // a drain: no further attempt at a target that fails

@@ -28,9 +28,9 @@ class Loop final : public PartitionListener, public ReadControl {
  public:
   explicit Loop(const LoopParts& parts)
       : parts_(parts),
-        account_(labels(parts.targets)),
-        coordinator_(
-            {parts.pipeline, parts.targets, parts.positions, parts.mapper, &account_, parts.log}) {
+        account_(labels(parts.targets), parts.pipeline->on_error),
+        coordinator_({parts.pipeline, parts.targets, parts.positions, parts.mapper, &account_,
+                      parts.log, parts.letters, parts.state, parts.run_id}) {
     coordinator_.set_marks(parts.marks);
     for (Batch& b : batches_) free_.push_back(&b);
   }
@@ -382,6 +382,7 @@ LoopProgress Loop::progress() {
   LoopProgress p;
   p.counts = account_.counts();
   p.read = account_.read_total();
+  p.dead = account_.dead();
   p.source = parts_.source->progress();
   p.retrying = coordinator_.retrying_target();
   const std::scoped_lock lock(mutex_);

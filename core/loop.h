@@ -35,6 +35,7 @@ struct LoopLimits {
 struct LoopProgress {
   std::vector<TargetCounts> counts;
   std::uint64_t read = 0;
+  DeadCounts dead{};  // dead letters by class
   SourceProgress source;
   std::string retrying;  // the step that is being tried again, empty when all is well
   Spans positions;       // from: first read in this run; next: committed
@@ -56,6 +57,9 @@ struct LoopParts {
   StopSignal* stop = nullptr;
   LoopLimits limits;
   std::vector<TargetMark> marks;
+  DeadLetterStore* letters = nullptr;  // transform_on_error: dlq; null: a dry run
+  StateStore* state = nullptr;         // attempts at records; null: they are not kept
+  std::string run_id;
   // Called about five times a second by a thread of the loop; not while the loop is opening or
   // closing.
   std::function<void(const LoopProgress&)> on_tick;

@@ -36,6 +36,19 @@ std::size_t index_of(const std::vector<std::string>& names, const std::string& n
 
 bool is_null(std::string_view bytes) { return bytes.data() == nullptr; }
 
+bool is_number(Kind kind) {
+  return kind == Kind::int64 || kind == Kind::float64 || kind == Kind::decimal;
+}
+
+// The code of a cast that failed: the value is of the column's type and does not fit it, or it is
+// of another.
+std::string cast_code(const Value& natural, Type type) {
+  const bool number = type == Type::int64 || type == Type::float64 || type == Type::decimal;
+  const bool fits =
+      number ? is_number(natural.kind()) : type == Type::text && natural.kind() == Kind::text;
+  return fits ? "cast.range" : "cast.type";
+}
+
 }  // namespace
 
 Columns TargetPlan::columns() const {
@@ -204,7 +217,7 @@ void Mapper::map(Batch& batch) {
       } else if (natural_row(batch, r, cells_.data(), failure)) {
         to_targets(batch, r, cells_.data());
       } else {
-        fail_everywhere(batch, r, failure);
+        fail_everywhere(batch, r, Stage::decode, failure);
       }
     }
   }
@@ -217,7 +230,7 @@ void Mapper::map(Batch& batch) {
     if (stop.hint.empty()) {
       stop.hint =
           "what is before it is done; mend the record or the column, or let transform_on_error: "
-          "drop leave it out";
+          "dlq set it aside";
     }
     batch.stop = std::move(stop);
     batch.truncate(first->record);
@@ -245,6 +258,7 @@ bool Mapper::natural_row(Batch& batch, std::uint32_t r, Value* cells, Failure& f
       cells[f] = constant(*spec->fallback);
     } else if (spec->required) {
       failure = {.cls = FailureClass::invalid,
+                 .code = "decode.missing",
                  .where = "column " + spec->name,
                  .what = "the record has no " + fields_[f].text + ", and the column is required"};
       return false;
@@ -273,7 +287,10 @@ bool Mapper::at_cell(const Batch& batch, const Record& record, std::size_t f, Va
       cell = Value::text(bytes);
     }
     if (valid_utf8(bytes)) return true;
-    failure = {.cls = FailureClass::invalid, .where = field.text, .what = "is not valid UTF-8"};
+    failure = {.cls = FailureClass::invalid,
+               .code = "decode.utf8",
+               .where = field.text,
+               .what = "is not valid UTF-8"};
     return false;
   };
   switch (field.from) {
@@ -311,12 +328,14 @@ bool Mapper::cast_row(const TargetPlan& plan, const Value* cells, Value* out, Ar
     const Column& column = plan.casts[c].column();
     if (!plan.casts[c].cast(out[c], arena, reason)) {
       failure = {.cls = FailureClass::invalid,
+                 .code = cast_code(cells[plan.natural[c]], column.type),
                  .where = plan.label + ", column " + column.name,
                  .what = reason};
       return false;
     }
     if (plan.required_not_null[c] != 0 && out[c].is_null()) {
       failure = {.cls = FailureClass::invalid,
+                 .code = "cast.null",
                  .where = plan.label + ", column " + column.name,
                  .what = std::string(out[c].kind() == Kind::missing ? "the record has no such field"
                                                                     : "is null") +
@@ -334,7 +353,7 @@ void Mapper::to_targets(Batch& batch, std::uint32_t record, const Value* cells) 
     Value* out = set.add(record);
     if (cast_row(plans_[t], cells, out, batch.arena, failure)) continue;
     set.drop_last();
-    fail(batch, record, t, std::move(failure));
+    fail(batch, record, t, Stage::cast, std::move(failure));
   }
 }
 
@@ -356,13 +375,14 @@ void Mapper::tombstone(Batch& batch, std::uint32_t record) {
       if (erase_row(batch, plan, set, record, failure)) continue;
     } else {
       failure = {.cls = FailureClass::invalid,
+                 .code = "tombstone",
                  .where = plan.label,
                  .what = "the record has no value (a tombstone)",
                  .hint = plan.mode == Mode::merge
                              ? "on_tombstone: delete or ignore says what it means"
                              : "an append target has no row for it"};
     }
-    fail(batch, record, t, std::move(failure));
+    fail(batch, record, t, Stage::cast, std::move(failure));
   }
 }
 
@@ -390,6 +410,7 @@ bool Mapper::erase_row(Batch& batch, const TargetPlan& plan, RowSet& set, std::u
     if (ok && !out[k].is_null()) continue;
     set.drop_last();
     failure = {.cls = FailureClass::invalid,
+               .code = "tombstone.key",
                .where = plan.label + ", key column " + column.name,
                .what = reason,
                .hint = "take every key column from @key or @headers"};
@@ -398,29 +419,41 @@ bool Mapper::erase_row(Batch& batch, const TargetPlan& plan, RowSet& set, std::u
   return true;
 }
 
-void Mapper::fail(Batch& batch, std::uint32_t record, std::size_t target, Failure failure) {
+void Mapper::fail(Batch& batch, std::uint32_t record, std::size_t target, Stage stage,
+                  Failure failure) {
   const std::string at = batch.where(record);
   failure.where = failure.where.empty() ? at : at + ", " + failure.where;
-  batch.failures.push_back({record, static_cast<std::uint32_t>(target), std::move(failure)});
+  batch.failures.push_back({record, static_cast<std::uint32_t>(target), std::move(failure), stage});
 }
 
-void Mapper::fail_everywhere(Batch& batch, std::uint32_t record, const Failure& failure) {
-  for (std::size_t t = 0; t < plans_.size(); ++t) fail(batch, record, t, failure);
+void Mapper::fail_everywhere(Batch& batch, std::uint32_t record, Stage stage,
+                             const Failure& failure) {
+  for (std::size_t t = 0; t < plans_.size(); ++t) fail(batch, record, t, stage, failure);
 }
 
+// In pieces that stay in the processor's cache and bound the memory between the steps.
 void Mapper::run_transforms(Batch& batch) {
+  constexpr std::size_t piece = 1024;
+  for (std::size_t first = 0; first < batch.records.size(); first += piece) {
+    transform_piece(batch, static_cast<std::uint32_t>(first),
+                    static_cast<std::uint32_t>(std::min(first + piece, batch.records.size())));
+  }
+}
+
+void Mapper::transform_piece(Batch& batch, std::uint32_t first, std::uint32_t end) {
   enum : char { value, without, failed };
-  std::vector<char> what(batch.records.size(), value);
+  std::vector<char>& what = fates_;
+  what.assign(end - first, value);
   natural_.clear();
   natural_.width = fields_.size();
   Failure failure;
-  for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
+  for (std::uint32_t r = first; r < end; ++r) {
     if (is_null(batch.records[r].value)) {
-      what[r] = without;
+      what[r - first] = without;
     } else if (!natural_row(batch, r, natural_.add(r), failure)) {
       natural_.drop_last();
-      what[r] = failed;
-      fail_everywhere(batch, r, failure);
+      what[r - first] = failed;
+      fail_everywhere(batch, r, Stage::decode, failure);
     }
   }
   std::vector<RecordFailure> failures;
@@ -432,13 +465,14 @@ void Mapper::run_transforms(Batch& batch) {
     std::swap(natural_, transformed_);
   }
   for (RecordFailure& f : failures) {
-    what[f.record] = failed;
-    fail_everywhere(batch, f.record, f.failure);
+    what[f.record - first] = failed;
+    if (f.failure.code.empty()) f.failure.code = "transform.error";
+    fail_everywhere(batch, f.record, Stage::transform, f.failure);
   }
   std::size_t row = 0;
-  for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
-    if (what[r] == without) tombstone(batch, r);
-    if (what[r] != value) continue;
+  for (std::uint32_t r = first; r < end; ++r) {
+    if (what[r - first] == without) tombstone(batch, r);
+    if (what[r - first] != value) continue;
     if (row < natural_.rows() && natural_.record[row] == r) {
       to_targets(batch, r, natural_.row(row++));
     } else {

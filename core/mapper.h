@@ -56,9 +56,10 @@ class Mapper {
                  Failure& failure);
   bool cast_row(const TargetPlan& plan, const Value* cells, Value* out, Arena& arena,
                 Failure& failure) const;
-  void fail(Batch& batch, std::uint32_t record, std::size_t target, Failure failure);
-  void fail_everywhere(Batch& batch, std::uint32_t record, const Failure& failure);
+  void fail(Batch& batch, std::uint32_t record, std::size_t target, Stage stage, Failure failure);
+  void fail_everywhere(Batch& batch, std::uint32_t record, Stage stage, const Failure& failure);
   void run_transforms(Batch& batch);
+  void transform_piece(Batch& batch, std::uint32_t first, std::uint32_t end);
 
   const Pipeline* pipeline_;
   std::unique_ptr<Decoder> decoder_;
@@ -68,6 +69,7 @@ class Mapper {
   std::vector<std::string> names_;              // natural columns after the transforms
   std::vector<TargetPlan> plans_;
   std::vector<Value> cells_;      // one record's natural cells
+  std::vector<char> fates_;       // of the records of one piece, with transforms
   RowSet natural_, transformed_;  // with transforms only
   bool decode_ = true;            // raw records without path fields need none
 };

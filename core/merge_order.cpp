@@ -171,6 +171,8 @@ void order_rows(RowSet& rows, const Columns& columns, const std::vector<std::siz
   } else if (key_columns.size() > 1 || !order_by_number(rows, key_columns.front())) {
     order_by_spelling(rows, columns, key_columns);
   }
+  if (rows.done.empty()) return;
+  std::erase_if(rows.order, [&](std::uint32_t r) { return rows.done[r] != 0; });
 }
 
 }  // namespace flow

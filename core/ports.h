@@ -166,9 +166,10 @@ class Target {
   // Durable when it returns ok. With a Failure: class and effect say whether to try again. Writes
   // the rows of `rows.order` in that order; passthrough targets write batch.records.
   virtual Result<void> write(const Batch& batch, const RowSet& rows) = 0;
-  // As write(), but rows that the target refuses are left out: it returns them, and the rest is
-  // durable. What `aside` holds goes into the same transaction when keeps_letters(). The default
-  // tries again without the row that write() names; targets that can tell many at once do better.
+  // As write(), but rows that the target refuses are left out: it returns them (the record's index;
+  // the target's is the caller's to know), and the rest is durable. `aside` is told of each, and
+  // what it holds goes into the same transaction when keeps_letters(). The default tries again
+  // without the row that write() names; targets that can tell many at once do better.
   virtual Result<std::vector<RecordFailure>> write_around(const Batch& batch, const RowSet& rows,
                                                           const Aside& aside);
   // True when the dead-letter table is in this target's own database, so that rows and letters are

@@ -15,7 +15,7 @@ enum class FailureClass : std::uint8_t {
   transient,     // retry with backoff; never the record's fault
   throttled,     // as transient, and the other side said to slow down
   invalid,       // this one record cannot be decoded, cast or stored
-  poison,        // the record fails each of its attempts
+  poison,        // perhaps the record's fault: tried again, set aside when each attempt fails
   unauthorized,  // stop, exit 77
   setup,         // stop, exit 78: table, constraint, topic, setting
   fenced,        // a newer owner took over: stop, exit 75
@@ -54,14 +54,19 @@ struct Failure {
   std::string what{};
   std::string hint{};
   std::optional<ExitCode> exit{};
-  // invalid, from Target::write(): index into Batch::records of the one at fault, when it is known
+  // a record's fault, from Target::write(): index into Batch::records of the one at fault, when it
+  // is known
   std::optional<std::uint32_t> record{};
+  // throttled: how long the other side asked to wait, when it said so
+  std::optional<std::int64_t> wait_ms{};
 
   std::string text() const;  // "where: what (code); hint"
   ExitCode exit_code() const;
   bool retryable() const {
     return cls == FailureClass::transient || cls == FailureClass::throttled;
   }
+  // The record's fault, for certain (invalid) or perhaps (poison): it is isolated from its batch.
+  bool of_record() const { return cls == FailureClass::invalid || cls == FailureClass::poison; }
 };
 
 template <class T>

@@ -32,6 +32,7 @@ std::optional<Millis> Retry::failed(const Failure& failure) {
   std::uniform_int_distribution<std::int64_t> jitter(
       1, std::max<std::int64_t>(1, static_cast<std::int64_t>(ceiling)));
   Millis wait{jitter(random_)};
+  if (failure.wait_ms) wait = std::max(wait, Millis{*failure.wait_ms});
   if (spec_.for_.count() > 0) wait = std::min(wait, std::max(Millis{1}, spec_.for_ - spent));
   return wait;
 }

@@ -17,7 +17,8 @@ namespace flow {
 class Retry {
  public:
   Retry(const RetrySpec& spec, Log& log, std::string step);
-  // After a failure: how long to wait before the next attempt; nullopt when the budget is used up.
+  // After a failure: how long to wait before the next attempt, at least as long as the other side
+  // asked; nullopt when the budget is used up.
   std::optional<Millis> failed(const Failure& failure);
   void succeeded();
   bool active() const { return attempts_ > 0; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ports.h"
+#include "tests/support/letters_double.h"
 
 namespace flow::test {
 
@@ -112,27 +113,32 @@ class MemoryTarget final : public Target {
   std::function<Result<void>(int attempt)> before_write;
   std::atomic<bool> cancelled{false};
   int attempts = 0;
-  std::string refuses;  // the record at this place is refused
+  std::set<std::string> refuses;  // the records at these places are refused
+  FailureClass refusal = FailureClass::invalid;
+  std::map<std::string, int> heals;          // at this place: refused that often, then taken
+  bool merge = false;                        // the value up to ':' is the key
+  std::map<std::string, std::string> table;  // merge: key to the place of its version
+  MemoryLetters* own_letters = nullptr;      // keeps the letters with its rows
 
   const TargetSpec& spec() const override { return spec_; }
+  bool keeps_letters() const override { return own_letters != nullptr; }
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>&) override {
-    return TargetSchema{.passthrough = true, .fixed = false, .columns = {}, .key = {}, .notes = {}};
+    if (!merge)
+      return TargetSchema{
+          .passthrough = true, .fixed = false, .columns = {}, .key = {}, .notes = {}};
+    Column key;
+    key.name = "key";
+    key.type = Type::text;
+    return TargetSchema{
+        .passthrough = false, .fixed = true, .columns = {key}, .key = {"key"}, .notes = {}};
   }
   Result<void> start(const Columns&, const std::optional<TargetMark>&) override { return {}; }
   Result<void> write(const Batch& batch, const RowSet& rows) override {
-    ++attempts;
-    if (before_write) {
-      if (auto r = before_write(attempts); !r) return r;
-    }
-    for (const std::uint32_t r : rows.order) {
-      if (batch.where(rows.record[r]) != refuses) continue;
-      Failure f{.cls = FailureClass::invalid, .what = "refused"};
-      f.record = rows.record[r];
-      return f;
-    }
-    const std::scoped_lock lock(mutex_);
-    for (const std::uint32_t r : rows.order) written.push_back(batch.where(rows.record[r]));
-    return {};
+    return apply(batch, rows, nullptr).ok() ? Result<void>() : *failed_;
+  }
+  Result<std::vector<RecordFailure>> write_around(const Batch& batch, const RowSet& rows,
+                                                  const Aside& aside) override {
+    return apply(batch, rows, &aside);
   }
   void cancel() noexcept override { cancelled = true; }
   void close() override {}
@@ -142,19 +148,66 @@ class MemoryTarget final : public Target {
   }
 
  private:
+  // aside null: the first refused row is the failure.
+  Result<std::vector<RecordFailure>> apply(const Batch& batch, const RowSet& rows,
+                                           const Aside* aside) {
+    ++attempts;
+    failed_.reset();
+    if (before_write) {
+      if (auto r = before_write(attempts); !r) return *(failed_ = r.failure());
+    }
+    std::vector<RecordFailure> refused;
+    std::vector<DeadLetter> letters;
+    std::vector<std::uint32_t> taken;
+    if (aside != nullptr) letters.assign(aside->letters.begin(), aside->letters.end());
+    for (const std::uint32_t r : rows.order) {
+      const std::string place = batch.where(rows.record[r]);
+      const bool heals_yet = heals.contains(place) && heals[place]-- > 0;
+      if (!refuses.contains(place) && !heals_yet) {
+        taken.push_back(r);
+        continue;
+      }
+      Failure f{.cls = refusal, .code = "refused", .where = place, .what = "refused"};
+      f.record = rows.record[r];
+      if (aside == nullptr) return *(failed_ = f);
+      refused.push_back({rows.record[r], 0, f});
+      auto letter = aside->refused(refused.back());
+      if (!letter) return letter.failure();
+      if (*letter) letters.push_back(std::move(**letter));
+    }
+    if (own_letters != nullptr && !letters.empty()) {
+      if (auto put = own_letters->put(letters); !put) return put.failure();
+    }
+    const std::scoped_lock lock(mutex_);
+    for (const std::uint32_t r : taken) {
+      written.push_back(batch.where(rows.record[r]));
+      if (merge) table[std::string(rows.row(r)[0].text())] = written.back();
+    }
+    return refused;
+  }
+
   TargetSpec spec_;
   std::mutex mutex_;
+  std::optional<Failure> failed_;
 };
 
-// Takes every record; a value that starts with "bad" does not decode.
+// Takes every record; its field is the value up to ':'. A value that starts with "bad" does not
+// decode.
 class MemoryDecoder final : public Decoder {
  public:
-  Result<void> bind(const std::vector<FieldSource>&) override { return {}; }
-  bool decode(const Record& record, Arena&, Value*, Failure& failure) override {
+  Result<void> bind(const std::vector<FieldSource>& fields) override {
+    has_key_ = !fields.empty();
+    return {};
+  }
+  bool decode(const Record& record, Arena&, Value* cells, Failure& failure) override {
+    if (has_key_) cells[0] = Value::text(record.value.substr(0, record.value.find(':')));
     if (!record.value.starts_with("bad")) return true;
-    failure = {.cls = FailureClass::invalid, .what = "is bad"};
+    failure = {.cls = FailureClass::invalid, .code = "decode.memory", .what = "is bad"};
     return false;
   }
+
+ private:
+  bool has_key_ = false;
 };
 
 }  // namespace flow::test

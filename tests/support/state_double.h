@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/state.h"
@@ -19,6 +20,9 @@ struct MemoryStateData {
   std::vector<RunRow> runs;
   std::map<std::string, std::map<PartitionId, Span>> positions;
   std::map<std::string, std::map<std::string, TargetMark>> marks;
+  std::map<std::string, std::map<std::tuple<PartitionId, std::int64_t, std::string>, Attempts>>
+      attempts;
+  std::map<std::string, std::map<PartitionId, InFlight>> in_flight;
   std::set<std::string> held;
 };
 
@@ -100,6 +104,38 @@ class MemoryState final : public StateStore {
       data_->positions[pipeline][span.partition] = span;
     }
     for (const TargetMark& mark : marks) data_->marks[pipeline][mark.target] = mark;
+    return {};
+  }
+
+  Result<std::vector<Attempts>> attempts(const std::string& pipeline) override {
+    const std::lock_guard guard(data_->mutex);
+    std::vector<Attempts> found;
+    for (const auto& [key, kept] : data_->attempts[pipeline]) found.push_back(kept);
+    return found;
+  }
+  Result<void> keep_attempts(const std::string& pipeline,
+                             const std::vector<Attempts>& attempts) override {
+    const std::lock_guard guard(data_->mutex);
+    for (const Attempts& a : attempts) {
+      const std::tuple key{a.origin, a.offset.value, a.target};
+      if (a.made == 0) data_->attempts[pipeline].erase(key);
+      if (a.made > 0) data_->attempts[pipeline][key] = a;
+    }
+    return {};
+  }
+  Result<std::vector<InFlight>> in_flight(const std::string& pipeline) override {
+    const std::lock_guard guard(data_->mutex);
+    std::vector<InFlight> found;
+    for (const auto& [partition, kept] : data_->in_flight[pipeline]) found.push_back(kept);
+    return found;
+  }
+  Result<void> keep_in_flight(const std::string& pipeline,
+                              const std::vector<InFlight>& in_flight) override {
+    const std::lock_guard guard(data_->mutex);
+    for (const InFlight& f : in_flight) {
+      if (f.records == 0) data_->in_flight[pipeline].erase(f.span.partition);
+      if (f.records > 0) data_->in_flight[pipeline][f.span.partition] = f;
+    }
     return {};
   }
 
