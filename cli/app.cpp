@@ -59,6 +59,7 @@ void add_commands(CLI::App& app, Globals& globals, Action& action) {
   add_explain(app, globals, action);
   add_offsets(app, globals, action);
   add_history(app, globals, action);
+  add_dlq(app, globals, action);
   add_init(app, globals, action);
   add_schema(app, globals, action);
   add_completion(app, globals, action);

@@ -59,10 +59,12 @@ void Assembly::close() {
   for (const auto& t : targets) t->close();
 }
 
-Result<Assembly> assemble(const Context& context, StopSignal& stop) {
+Result<Assembly> assemble(const Context& context, StopSignal& stop,
+                          std::optional<SourceParts> given) {
   const Pipeline& pipeline = *context.pipeline;
   Assembly a;
-  if (pipeline.source.kind == "file" && !context.follow) {  // cheap: before anything is created
+  if (!given && pipeline.source.kind == "file" &&
+      !context.follow) {  // cheap: before anything is created
     if (auto there = check_source(context); !there) return std::move(there).failure();
   }
   std::vector<TargetSchema> schemas;
@@ -98,9 +100,13 @@ Result<Assembly> assemble(const Context& context, StopSignal& stop) {
   auto mapper = Mapper::make(pipeline, schemas, make_decoder(pipeline), std::move(transforms));
   if (!mapper) return std::move(mapper).failure();
   a.mapper.emplace(std::move(mapper).value());
-  auto source = make_source(context);
-  if (!source) return std::move(source).failure();
-  a.source = std::move(source).value();
+  if (given) {
+    a.source = std::move(*given);
+  } else {
+    auto source = make_source(context);
+    if (!source) return std::move(source).failure();
+    a.source = std::move(source).value();
+  }
   if (!context.dry_run) {
     auto marks = a.source.positions->load_marks();
     if (!marks) return std::move(marks).failure();

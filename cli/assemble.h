@@ -27,6 +27,8 @@ struct Assembly {
 // Connects the targets (tried again while a failure is transient, until `stop`), plans the columns,
 // makes the source. Nothing is read. Context::dry_run: nothing is created or written, and rows are
 // printed on stdout.
-Result<Assembly> assemble(const Context& context, StopSignal& stop);
+// `source`: read from this instead of the pipeline's own (a replay of dead letters).
+Result<Assembly> assemble(const Context& context, StopSignal& stop,
+                          std::optional<SourceParts> source = std::nullopt);
 
 }  // namespace flow

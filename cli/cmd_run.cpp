@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "connectors/registry.h"
 #include "core/clock.h"
 #include "core/failure_point.h"
 #include "core/units.h"
@@ -43,6 +44,14 @@ std::string host_name() {
   return name;
 }
 
+Json dead_json(const DeadCounts& dead) {
+  Json j = Json::object();
+  for (std::size_t c = 0; c < dead.size(); ++c) {
+    if (dead[c] > 0) j[std::string(name_of(static_cast<FailureClass>(c)))] = dead[c];
+  }
+  return j;
+}
+
 // One `flow run`: owns what lives from the first check to the last line.
 class Run {
  public:
@@ -72,6 +81,7 @@ class Run {
   void fill_row(const LoopProgress& progress);
   int finish(const LoopEnd& end);
   void print_summary(const LoopEnd& end) const;
+  std::string dead_letter_lines(const DeadCounts& dead) const;
 
   Globals& globals_;
   RunOptions& options_;
@@ -84,6 +94,7 @@ class Run {
   std::unique_ptr<ProgressLine> progress_;
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<Lock> lock_;
+  std::unique_ptr<DeadLetterStore> letters_;
   Context context_;
   RunRow row_;
   Monotonic::time_point started_ = Monotonic::now();
@@ -223,6 +234,11 @@ Result<LoopEnd> Run::dry_run() {
 }
 
 Result<LoopEnd> Run::assemble_and_loop() {
+  if (pipeline_.on_error == OnError::dlq && !options_.dry_run) {
+    auto letters = open_dead_letters(context_, *state_);
+    if (!letters) return std::move(letters).failure();
+    letters_ = std::move(letters).value();
+  }
   auto assembly = assemble(context_, stop_signal);
   if (!assembly) {
     if (!stop_signal.requested() || !assembly.failure().retryable())
@@ -249,6 +265,9 @@ LoopEnd Run::loop(Assembly& assembly) {
   parts.stop = &stop_signal;
   parts.limits = limits_;
   parts.marks = assembly.marks;
+  parts.letters = letters_.get();
+  parts.state = options_.dry_run ? nullptr : state_.get();
+  parts.run_id = row_.id;
   parts.on_tick = [this](const LoopProgress& p) { tick(p); };
   return run_loop(parts);
 }
@@ -290,6 +309,7 @@ int Run::finish(const LoopEnd& end) {
       targets.push_back(std::move(entry));
     }
     j["targets"] = std::move(targets);
+    j["dead_letters"] = dead_json(end.progress.dead);
     j["positions"] = spans_json(end.progress.positions);
     j["contract"] = contract_.line();
     j["error"] = end.failure ? failure_json(*end.failure) : Json(nullptr);
@@ -313,6 +333,7 @@ void Run::print_summary(const LoopEnd& end) const {
     if (c.repeats > 0) out += "; up to " + with_separators(c.repeats) + " may be there twice";
     out += '\n';
   }
+  out += dead_letter_lines(end.progress.dead);
   char rate[64];
   std::snprintf(rate, sizeof rate, "%.1f s, %s records/s", seconds,
                 with_separators(static_cast<std::uint64_t>(static_cast<double>(end.progress.read) /
@@ -325,6 +346,24 @@ void Run::print_summary(const LoopEnd& end) const {
     out += "; there was nothing new to read";
   if (options_.dry_run) out += "; nothing was written and no position moved";
   std::cerr << masker_.text(out) << std::endl;
+}
+
+// How many, of which class, and the command that shows them.
+std::string Run::dead_letter_lines(const DeadCounts& dead) const {
+  std::string classes;
+  std::uint64_t all = 0;
+  for (std::size_t c = 0; c < dead.size(); ++c) {
+    if (dead[c] == 0) continue;
+    all += dead[c];
+    classes += (classes.empty() ? "" : ", ") + with_separators(dead[c]) + " " +
+               std::string(name_of(static_cast<FailureClass>(c)));
+  }
+  if (all == 0) return "";
+  const std::string count = with_separators(all) + (all == 1 ? " dead letter" : " dead letters");
+  if (options_.dry_run) return count + " would be stored (" + classes + ")\n";
+  std::string command = "flow dlq list " + options_.file + " --pipeline " + pipeline_.name;
+  if (!globals_.state.empty()) command += " --state " + globals_.state;
+  return count + " stored in this run (" + classes + "); look at them with: " + command + "\n";
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ void add_check(CLI::App& app, Globals& globals, Action& action);
 void add_explain(CLI::App& app, Globals& globals, Action& action);
 void add_offsets(CLI::App& app, Globals& globals, Action& action);
 void add_history(CLI::App& app, Globals& globals, Action& action);
+void add_dlq(CLI::App& app, Globals& globals, Action& action);
 void add_init(CLI::App& app, Globals& globals, Action& action);
 void add_schema(CLI::App& app, Globals& globals, Action& action);
 void add_completion(CLI::App& app, Globals& globals, Action& action);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base64.h"
 #include "core/cast_time.h"
 
 namespace flow {
@@ -50,21 +51,6 @@ void append_number(std::string& out, Number number) {
   char digits[40];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   out.append(digits, static_cast<std::size_t>(end - digits));
-}
-
-void append_base64(std::string& out, std::string_view bytes) {
-  static constexpr std::string_view letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t n = std::min<std::size_t>(bytes.size() - i, 3);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      group = group << 8U | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      out.push_back(k <= n ? letters[group >> (18 - 6 * k) & 63U] : '=');
-    }
-  }
 }
 
 void append_quoted(std::string& out, const Value& value) {
