@@ -113,8 +113,8 @@ Result<void> LetterWriter::produce(const DeadLetter& letter, std::size_t place, 
   rd_kafka_vu_t parts[6];
   parts[0].vtype = RD_KAFKA_VTYPE_RKT;
   parts[0].u.rkt = topic_.get();
-  parts[1] = part(RD_KAFKA_VTYPE_VALUE,
-                  body == LetterBody::whole ? letter.value : std::optional<std::string>());
+  const std::optional<std::string> none;  // lives as long as the parts, which point into it
+  parts[1] = part(RD_KAFKA_VTYPE_VALUE, body == LetterBody::whole ? letter.value : none);
   parts[2] = part(RD_KAFKA_VTYPE_KEY, letter.key);
   parts[3].vtype = RD_KAFKA_VTYPE_MSGFLAGS;
   parts[3].u.i = RD_KAFKA_MSG_F_COPY;

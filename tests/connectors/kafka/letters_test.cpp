@@ -17,13 +17,14 @@ using namespace flow::test;
 
 namespace {
 
+using Config = std::map<std::string, std::string>;
+
 std::string broker() { return services().kafka; }
 
 // A topic and a state, both new; two partitions, so that fewer than a source may have.
 class TopicLetters {
  public:
-  explicit TopicLetters(const std::map<std::string, std::string>& config = {})
-      : topic_(broker(), "letters", 2, config) {
+  explicit TopicLetters(const Config& config = {}) : topic_(broker(), "letters", 2, config) {
     pipeline.name = "orders";
     pipeline.on_error = OnError::dlq;
     pipeline.dlq.brokers = broker();
@@ -173,7 +174,7 @@ TEST_CASE("a replayed letter stays replayed when retention takes its first copy"
 }
 
 TEST_CASE("a letter too large for the topic stops the run, or is kept whole in the table") {
-  TopicLetters world({{"max.message.bytes", "20000"}});
+  TopicLetters world(Config{{"max.message.bytes", "20000"}});
   std::vector<DeadLetter> letters = letters_from(0, 40);
   letters[3].value = std::string(30'000, 'x');
   letters[3].headers = {{"h", "v"}};
@@ -213,7 +214,7 @@ TEST_CASE("a topic that does not exist, or that compaction would thin out, is re
   REQUIRE_FALSE(missing.ok());
   CHECK(missing.failure().cls == FailureClass::setup);
   CHECK(missing.failure().where.find(world.topic() + "-missing") != std::string::npos);
-  const TopicLetters compacted({{"cleanup.policy", "compact"}});
+  const TopicLetters compacted(Config{{"cleanup.policy", "compact"}});
   const auto refused = compacted.open(*state);
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.failure().cls == FailureClass::setup);
