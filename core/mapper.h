@@ -44,6 +44,7 @@ class Mapper {
  private:
   explicit Mapper(const Pipeline& pipeline) : pipeline_(&pipeline) {}
   Result<void> plan_fields(const std::vector<TargetSchema>& schemas);
+  Result<void> plan_named(TargetPlan& plan, const TargetSchema& schema) const;
   Result<void> plan_target(std::size_t t, const TargetSchema& schema);
   bool natural_row(Batch& batch, std::uint32_t record, Value* cells, Failure& failure);
   bool at_cell(const Batch& batch, const Record& record, std::size_t f, Value& cell,
