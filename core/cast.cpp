@@ -65,17 +65,6 @@ Exactness integer_of(double d, std::int64_t& out) {
 
 }  // namespace
 
-Result<void> check_zone(const std::string& zone) {
-  if (Zone::named(zone)) return {};
-  Failure failure;
-  failure.cls = FailureClass::setup;
-  failure.what = "there is no time zone " + shown(zone) + " on this machine";
-  failure.hint =
-      "write UTC, an offset like +05:30 or an IANA name like Europe/Paris; the names come with "
-      "the package tzdata";
-  return failure;
-}
-
 Caster::Caster(CastRule rule) : rule_(std::move(rule)) {
   if (!rule_.zone.empty()) zone_ = Zone::named(rule_.zone);
 }

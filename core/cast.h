@@ -9,7 +9,6 @@
 #include "core/batch.h"
 #include "core/column.h"
 #include "core/pipeline.h"
-#include "core/result.h"
 #include "core/value.h"
 
 namespace flow {
@@ -22,9 +21,6 @@ struct CastRule {
   TimeUnit unit = TimeUnit::none;
   std::string zone;
 };
-
-// Whether `zone` can be used in a rule: "UTC", "+05:30", or an IANA name that this machine knows.
-Result<void> check_zone(const std::string& zone);
 
 // One column's cast, prepared once. cast() true: `cell` now holds a value of the column's type (or
 // null, or missing). False: `reason` says why in words with the value's type and a short form of
