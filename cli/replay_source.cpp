@@ -126,7 +126,7 @@ void ReplaySource::add_record(Batch& batch, const DeadLetter& letter,
 Result<void> ReplaySource::park_behind(const Sent& letter, std::int64_t blocker) {
   const LetterOutcome outcome{
       letter.id, LetterState::parked,
-      "parked: behind letter " + std::to_string(blocker) + " of the same key"};
+      "parked: behind letter " + std::to_string(blocker) + " of the same key", false};
   if (auto r = store_.settle({&outcome, 1}, spec_.id, spec_.who); !r) return r;
   const std::scoped_lock lock(mutex_);
   ++counts_.parked;
@@ -190,10 +190,10 @@ Result<void> ReplaySource::release() {
   std::vector<LetterOutcome> outcomes;
   const std::scoped_lock lock(mutex_);
   for (const DeadLetter& l : claimed_)
-    outcomes.push_back({l.id, LetterState::pending, "released: not sent"});
+    outcomes.push_back({l.id, LetterState::pending, "released: not sent", false});
   for (const auto& batch : batches_) {
     for (const Sent& s : batch)
-      outcomes.push_back({s.id, LetterState::pending, "released: not finished"});
+      outcomes.push_back({s.id, LetterState::pending, "released: not finished", false});
   }
   claimed_.clear();
   batches_.clear();

@@ -309,7 +309,6 @@ Result<std::vector<DeadLetter>> KafkaLetters::claim(const LetterFilter& filter,
   if (!whole) return whole;
   for (DeadLetter& letter : *whole) {
     letter.state = LetterState::replaying;
-    ++letter.replays;
     letters.push_back(std::move(letter));
   }
   return letters;

@@ -52,7 +52,7 @@ struct DeadLetter {
   std::string run_id;
   std::string operation_id;  // default topic/partition/offset
   LetterState state = LetterState::pending;
-  std::int64_t replays = 0;  // attempts at replaying it
+  std::int64_t replays = 0;  // attempts at replaying it that have ended
 };
 
 // Which letters. Empty members do not narrow. Times: last_failed_ms in [since_ms, until_ms).
@@ -80,6 +80,7 @@ struct LetterOutcome {
   std::int64_t id = 0;
   LetterState state = LetterState::replayed;
   std::string outcome{};  // replayed | failed: ... | parked: ... | discarded
+  bool tried = true;      // false: given back without an attempt
 };
 
 struct LetterAudit {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -32,21 +33,24 @@ std::string_view deed_of(LetterState state) {
 
 }  // namespace
 
-// The table of a topic's letters holds those of other topics too.
-std::string LetterLedger::own_rows() const {
-  if (store_.empty()) return "";
-  std::string quoted = " AND store = '";
+std::string LetterLedger::store_literal() const {
+  std::string quoted = "'";
   for (const char c : store_) quoted.append(c == '\'' ? 2 : 1, c);
   return quoted + "'";
+}
+
+// The table of a topic's letters holds those of other topics too.
+std::string LetterLedger::own_rows() const {
+  return store_.empty() ? "" : " AND store = " + store_literal();
 }
 
 Result<std::vector<std::string>> LetterLedger::dead_replays(Session& session, Locks& locks,
                                                             const std::string& replay) const {
   std::vector<std::string> holders;
   auto read = session.read([&](Statements& s) -> Result<void> {
-    auto rows = s.run("SELECT DISTINCT claimed_by FROM " + table_ +
-                          " WHERE state = 'replaying' AND claimed_by <> $1" + own_rows(),
-                      {replay});
+    auto rows = s.run(
+        "SELECT DISTINCT replay FROM flow.dead_letter_claims WHERE store = $1 AND replay <> $2",
+        {store_, replay});
     if (!rows) return rows.failure();
     holders.clear();
     for (const Cells& row : *rows) holders.push_back(row[0].value_or(""));
@@ -66,50 +70,71 @@ Result<void> LetterLedger::begin_claim(Statements& s, const std::vector<std::str
   // The one row of the state is the turnstile of all who claim.
   if (auto turn = s.run("UPDATE flow.meta SET one = one"); !turn) return turn.failure();
   for (const std::string& holder : dead) {
-    auto freed = s.run("UPDATE " + table_ +
-                           " SET state = 'pending', claimed_by = '' WHERE state = 'replaying'"
-                           " AND claimed_by = $1" +
-                           own_rows() + " RETURNING id",
-                       {holder});
+    auto freed = s.run(
+        "DELETE FROM flow.dead_letter_claims WHERE store = $1 AND replay = $2 RETURNING letter",
+        {store_, holder});
     if (!freed) return freed.failure();
-    auto noted = note(s, ids_of(*freed), {holder, "", "release", "its replay was interrupted"});
+    const auto ids = ids_of(*freed);
+    if (auto counted = count_attempt(s, ids); !counted) return counted;
+    auto noted = note(s, ids, {holder, "", "release", "its replay was interrupted"});
     if (!noted) return noted;
   }
   return {};
 }
 
+Result<void> LetterLedger::count_attempt(Statements& s,
+                                         const std::vector<std::int64_t>& ids) const {
+  auto counted = s.run("UPDATE " + table_ + " SET replays = replays + 1 WHERE " +
+                           ids_in("id", "$1", s.dialect()) + own_rows(),
+                       {ids_cell(ids, s.dialect())});
+  if (!counted) return counted.failure();
+  return {};
+}
+
 Result<void> LetterLedger::take(Statements& s, const std::vector<std::int64_t>& ids,
                                 const std::string& replay) const {
-  auto taken = s.run("UPDATE " + table_ +
-                         " SET state = 'replaying', claimed_by = $1, replays = replays + 1 WHERE " +
-                         ids_in("id", "$2", s.dialect()) + own_rows(),
-                     {replay, ids_cell(ids, s.dialect())});
+  auto taken = s.run(
+      "INSERT INTO flow.dead_letter_claims (store, letter, replay) SELECT $1, letter, $2 FROM " +
+          ids_from("$3", s.dialect()),
+      {store_, replay, ids_cell(ids, s.dialect())});
   if (!taken) return taken.failure();
   return {};
 }
 
 Result<std::size_t> LetterLedger::settle(Statements& s, std::span<const LetterOutcome> outcomes,
                                          const std::string& replay, const std::string& who) const {
-  std::map<std::pair<LetterState, std::string>, std::vector<std::int64_t>> alike;
-  for (const LetterOutcome& o : outcomes) alike[{o.state, o.outcome}].push_back(o.id);
+  using Alike = std::tuple<LetterState, bool, std::string>;
+  std::map<Alike, std::vector<std::int64_t>> alike;
+  for (const LetterOutcome& o : outcomes) {
+    alike[{o.state, o.tried && !replay.empty(), o.outcome}].push_back(o.id);
+  }
   std::size_t held = 0;
   for (const auto& [what, ids] : alike) {
-    const auto& [state, outcome] = what;
-    auto done = s.run("UPDATE " + table_ + " SET state = $1, claimed_by = '' WHERE " +
+    const auto& [state, tried, outcome] = what;
+    const Cell list = ids_cell(ids, s.dialect());
+    const std::string others =
+        "FROM flow.dead_letter_claims c WHERE c.store = " + store_literal() + " AND c.replay <> $1";
+    auto done = s.run("UPDATE " + table_ + " SET state = '" + std::string(name_of(state)) + "'" +
+                          (tried ? ", replays = replays + 1" : "") + " WHERE " +
                           ids_in("id", "$2", s.dialect()) + own_rows() +
-                          " AND (state <> 'replaying' OR claimed_by = $3) RETURNING id",
-                      {std::string(name_of(state)), ids_cell(ids, s.dialect()), replay});
+                          " AND NOT EXISTS (SELECT 1 " + others +
+                          " AND c.letter = id)"
+                          " RETURNING id",
+                      {replay, list});
     if (!done) return done.failure();
     const auto settled = ids_of(*done);
+    auto given = s.run("DELETE FROM flow.dead_letter_claims WHERE store = $1 AND " +
+                           ids_in("letter", "$2", s.dialect()) + " AND replay = $3",
+                       {store_, list, replay});
+    if (!given) return given.failure();
     auto noted = note(s, settled, {replay, who, std::string(deed_of(state)), outcome});
     if (!noted) return noted.failure();
     if (settled.size() == std::set(ids.begin(), ids.end()).size()) continue;
-    auto others =
-        s.run("SELECT count(*) FROM " + table_ + " WHERE " + ids_in("id", "$1", s.dialect()) +
-                  own_rows() + " AND state = 'replaying' AND claimed_by <> $2",
-              {ids_cell(ids, s.dialect()), replay});
-    if (!others) return others.failure();
-    held += static_cast<std::size_t>(number_in((*others)[0][0]));
+    auto counted =
+        s.run("SELECT count(*) " + others + " AND " + ids_in("c.letter", "$2", s.dialect()),
+              {replay, list});
+    if (!counted) return counted.failure();
+    held += static_cast<std::size_t>(number_in((*counted)[0][0]));
   }
   return held;
 }

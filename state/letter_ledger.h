@@ -8,7 +8,7 @@
 
 namespace flow {
 
-// Shape: works on one table with columns id, state, replays and claimed_by. store: empty for the
+// Shape: works on one table with columns id, state and replays. store: empty for the
 // state's own letters, else the topic. All but dead_replays() inside a transaction of the caller.
 class LetterLedger {
  public:
@@ -31,7 +31,9 @@ class LetterLedger {
   struct Entry {
     std::string replay, who, what, outcome;
   };
+  std::string store_literal() const;
   std::string own_rows() const;  // " AND store = '...'"
+  Result<void> count_attempt(Statements& s, const std::vector<std::int64_t>& ids) const;
   Result<void> note(Statements& s, const std::vector<std::int64_t>& ids, const Entry& entry) const;
 
   std::string table_;

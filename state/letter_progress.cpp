@@ -12,8 +12,8 @@ namespace {
 constexpr const char* progress_table = "flow.dead_letter_topic_progress";
 
 Cells row_of(const std::string& topic, const LetterProgress& p) {
-  return {topic,           cell(p.id), p.origin, cell(p.through), std::string(name_of(p.state)),
-          cell(p.replays), ""};
+  return {topic,          cell(p.id), p.origin, cell(p.through), std::string(name_of(p.state)),
+          cell(p.replays)};
 }
 
 // A snapshot of a topic's letters carries the topic in its id, so that it is never read for
@@ -63,9 +63,12 @@ Result<void> TopicProgress::load_in(Statements& s, const std::string& narrowed,
   Cells all_parameters{topic_};
   all_parameters.insert(all_parameters.end(), parameters.begin(), parameters.end());
   auto rows = s.run(
-      "SELECT origin, id, through, state, replays FROM flow.dead_letter_topic_progress"
-      " WHERE store = $1" +
-          narrowed + " ORDER BY id",
+      "SELECT p.origin, p.id, p.through,"
+      " CASE WHEN c.letter IS NULL THEN p.state ELSE 'replaying' END, p.replays"
+      " FROM flow.dead_letter_topic_progress p"
+      " LEFT JOIN flow.dead_letter_claims c ON c.store = p.store AND c.letter = p.id"
+      " WHERE p.store = $1" +
+          narrowed + " ORDER BY p.id",
       all_parameters);
   if (!rows) return rows.failure();
   all.clear();
@@ -81,7 +84,7 @@ Result<void> TopicProgress::keep(Statements& s, const std::vector<Cells>& rows,
                                  const std::string& when) const {
   return insert_rows(s,
                      "INSERT INTO flow.dead_letter_topic_progress AS kept"
-                     " (store, id, origin, through, state, replays, claimed_by)",
+                     " (store, id, origin, through, state, replays)",
                      " ON CONFLICT (store, id) DO " + when, rows);
 }
 
@@ -98,7 +101,7 @@ Result<std::vector<std::int64_t>> TopicProgress::claim(std::span<const LetterPro
     taken.clear();
     if (auto begun = ledger_.begin_claim(s, *dead); !begun) return begun;
     std::vector<LetterProgress> all;
-    auto loaded = load_in(s, " AND " + ids_in("id", "$2", s.dialect()),
+    auto loaded = load_in(s, " AND " + ids_in("p.id", "$2", s.dialect()),
                           {ids_cell(wanted_ids, s.dialect())}, all);
     if (!loaded) return loaded;
     std::map<std::int64_t, LetterProgress> now;

@@ -74,8 +74,14 @@ LetterWhere where_of(const LetterFilter& filter, SqlDialect dialect) {
   conditions.add_text("target", filter.target);
   conditions.add_text("stage", filter.stage);
   if (filter.cls) conditions.add("l.class = ", std::string(name_of(*filter.cls)));
-  // As a literal: an index over a part of the states is found by it.
-  if (filter.state) conditions.add("l.state = '" + std::string(name_of(*filter.state)) + "'");
+  if (filter.state) {
+    const bool held = *filter.state == LetterState::replaying;
+    const bool free = *filter.state == LetterState::pending;
+    // As a literal: an index over a part of the states is found by it.
+    const LetterState kept = held ? LetterState::pending : *filter.state;
+    conditions.add("l.state = '" + std::string(name_of(kept)) + "'");
+    if (held || free) conditions.add((free ? "NOT " : "") + claimed("l.id", own_store));
+  }
   if (filter.since_ms) conditions.add("l.last_failed_ms >= ", cell(*filter.since_ms));
   if (filter.until_ms) conditions.add("l.last_failed_ms < ", cell(*filter.until_ms));
   if (filter.key) {
@@ -92,6 +98,11 @@ LetterWhere where_of(const LetterFilter& filter, SqlDialect dialect) {
         std::to_string(conditions.where().parameters.size()) + ")");
   }
   return std::move(conditions.where());
+}
+
+std::string claimed(std::string_view id, std::string_view store) {
+  return "EXISTS (SELECT 1 FROM flow.dead_letter_claims c WHERE c.store = " + std::string(store) +
+         " AND c.letter = " + std::string(id) + ")";
 }
 
 std::string limit_of(const LetterFilter& filter) {
@@ -132,10 +143,12 @@ std::vector<std::int64_t> ids_of(const Table& table) {
 std::string select_letters(SqlDialect dialect) {
   return "SELECT l.id, l.pipeline, l.version, l.target, l.topic, l.partition, l.record_offset,"
          " l.stage, l.class, l.code, l.error, l.attempts, l.first_failed_ms, l.last_failed_ms,"
-         " l.run_id, l.state, l.replays, r.timestamp_ms, r.operation_id, " +
+         " l.run_id, CASE WHEN c.letter IS NULL THEN l.state ELSE 'replaying' END, l.replays,"
+         " r.timestamp_ms, r.operation_id, " +
          selected_bytes("r.key", dialect) + ", " + selected_bytes("r.value", dialect) + ", " +
          selected_bytes("r.headers", dialect) +
-         " FROM flow.dead_letters l JOIN flow.dead_letter_records r ON r.letter = l.id";
+         " FROM flow.dead_letters l JOIN flow.dead_letter_records r ON r.letter = l.id"
+         " LEFT JOIN flow.dead_letter_claims c ON c.store = '' AND c.letter = l.id";
 }
 
 std::vector<DeadLetter> letters_of(const Table& table, SqlDialect dialect) {
@@ -172,11 +185,15 @@ std::vector<DeadLetter> letters_of(const Table& table, SqlDialect dialect) {
   return letters;
 }
 
-std::string select_groups(const LetterWhere& where) {
+std::string select_groups(const LetterWhere& where, GroupsOf which) {
+  const std::string from = which == GroupsOf::all
+                               ? " FROM flow.dead_letters l"
+                               : " FROM flow.dead_letter_claims c JOIN flow.dead_letters l ON"
+                                 " c.store = '' AND c.letter = l.id";
   constexpr const char* group = "l.pipeline, l.topic, l.target, l.stage, l.class, l.code, l.state";
   return std::string("SELECT ") + group +
-         ", count(*), min(l.first_failed_ms), max(l.last_failed_ms) FROM flow.dead_letters l" +
-         where.text + " GROUP BY " + group + " ORDER BY " + group;
+         ", count(*), min(l.first_failed_ms), max(l.last_failed_ms)" + from + where.text +
+         " GROUP BY " + group + " ORDER BY " + group;
 }
 
 std::vector<LetterGroup> groups_of(const Table& table) {

@@ -8,6 +8,10 @@
 
 namespace flow {
 
+// Whether a replay holds the letter `id` of a store (a literal).
+std::string claimed(std::string_view id, std::string_view store);
+inline constexpr std::string_view own_store = "''";
+
 // The part of a statement that narrows `flow.dead_letters l`, with its parameters from $1 on.
 struct LetterWhere {
   std::string text;  // starts with " WHERE "
@@ -29,7 +33,9 @@ std::string ids_from(std::string_view mark, SqlDialect dialect);
 std::string select_letters(SqlDialect dialect);
 std::vector<DeadLetter> letters_of(const Table& table, SqlDialect dialect);
 
-std::string select_groups(const LetterWhere& where);
+// claimed: only letters that a replay holds.
+enum class GroupsOf : std::uint8_t { all, claimed };
+std::string select_groups(const LetterWhere& where, GroupsOf which);
 std::vector<LetterGroup> groups_of(const Table& table);
 
 }  // namespace flow

@@ -1,5 +1,7 @@
 #include "state/letters.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "state/letter_query.h"
@@ -29,9 +31,18 @@ class LetterTable final : public DeadLetterStore {
   Result<std::uint64_t> purge(const LetterFilter& filter) override;
 
  private:
+  Result<std::vector<LetterGroup>> groups_in(Statements& s, const LetterFilter& filter) const;
+
   LetterHome home_;
   LetterLedger ledger_;
 };
+
+bool alike(const LetterGroup& a, const LetterGroup& b) {
+  const auto all = [](const LetterGroup& g) {
+    return std::tie(g.pipeline, g.topic, g.target, g.stage, g.code, g.cls, g.state);
+  };
+  return all(a) == all(b);
+}
 
 // Ids of the letters of `filter`, the first ones up to its limit.
 std::string select_ids(const LetterFilter& filter, const LetterWhere& where,
@@ -69,13 +80,44 @@ Result<std::vector<LetterGroup>> LetterTable::groups(const LetterFilter& filter)
   const std::lock_guard guard(*home_.mutex);
   std::vector<LetterGroup> groups;
   auto read = read_letters(*home_.session, [&](Statements& s) -> Result<void> {
-    const LetterWhere where = where_of(filter, s.dialect());
-    auto rows = s.run(select_groups(where), where.parameters);
-    if (!rows) return rows.failure();
-    groups = groups_of(*rows);
+    auto found = groups_in(s, filter);
+    if (!found) return found.failure();
+    groups = std::move(found).value();
     return {};
   });
   if (!read) return read.failure();
+  return groups;
+}
+
+// Counted by state as the table has it, off an index alone; then what replays hold is told apart.
+Result<std::vector<LetterGroup>> LetterTable::groups_in(Statements& s,
+                                                        const LetterFilter& filter) const {
+  const auto wanted = [&](LetterState state) { return !filter.state || *filter.state == state; };
+  LetterFilter in_table = filter;
+  const bool held_only = filter.state == LetterState::replaying;
+  in_table.state.reset();
+  LetterWhere where = where_of(in_table, s.dialect());
+  auto held = s.run(select_groups(where, GroupsOf::claimed), where.parameters);
+  if (!held) return held.failure();
+  std::vector<LetterGroup> claimed = groups_of(*held);
+  if (filter.state && !held_only) {
+    where.text += (where.text.empty() ? " WHERE " : " AND ") + std::string("l.state = '") +
+                  std::string(name_of(*filter.state)) + "'";
+  }
+  std::vector<LetterGroup> groups;
+  if (!held_only) {
+    auto rows = s.run(select_groups(where, GroupsOf::all), where.parameters);
+    if (!rows) return rows.failure();
+    groups = groups_of(*rows);
+  }
+  for (LetterGroup& part : claimed) {
+    for (LetterGroup& whole : groups) {
+      if (alike(whole, part)) whole.count -= part.count;
+    }
+    part.state = LetterState::replaying;
+    if (wanted(LetterState::replaying)) groups.push_back(part);
+  }
+  std::erase_if(groups, [](const LetterGroup& g) { return g.count == 0; });
   return groups;
 }
 
@@ -177,7 +219,7 @@ Result<std::uint64_t> LetterTable::purge(const LetterFilter& filter) {
     if (auto turn = ledger_.begin_claim(s, {}); !turn) return turn;
     LetterWhere where = where_of(filter, s.dialect());
     where.text +=
-        (where.text.empty() ? " WHERE " : " AND ") + std::string("l.state <> 'replaying'");
+        std::string(where.text.empty() ? " WHERE NOT " : " AND NOT ") + claimed("l.id", own_store);
     auto rows = s.run(select_ids(filter, where), where.parameters);
     if (!rows) return rows.failure();
     const auto ids = ids_of(*rows);

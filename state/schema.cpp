@@ -93,7 +93,6 @@ constexpr std::array<const char*, 9> dead_letters{
     " run_id TEXT NOT NULL,"
     " state TEXT NOT NULL DEFAULT 'pending',"
     " replays BIGINT NOT NULL DEFAULT 0,"
-    " claimed_by TEXT NOT NULL DEFAULT '',"
     " UNIQUE (pipeline, topic, partition, record_offset, target))",
     // The record itself, as the source gave it. headers: see core/dead_letter_sql.h.
     "CREATE TABLE flow.dead_letter_records ("
@@ -107,9 +106,13 @@ constexpr std::array<const char*, 9> dead_letters{
     "CREATE INDEX {index}dead_letters_groups ON {on}dead_letters"
     " (pipeline, topic, target, stage, class, code, state, first_failed_ms, last_failed_ms)",
     "CREATE INDEX {index}dead_letters_pending ON {on}dead_letters (id) WHERE state = 'pending'",
-    "CREATE INDEX {index}dead_letters_claimed ON {on}dead_letters (claimed_by)"
-    " WHERE state = 'replaying'",
-    // store: empty for the table above, else the topic that holds the letters.
+    // store: empty for the table above, else the topic that holds the letters. A claimed letter is
+    // pending in its table: to take and to give back letters does not write them anew.
+    "CREATE TABLE flow.dead_letter_claims ("
+    " store TEXT NOT NULL,"
+    " letter BIGINT NOT NULL,"
+    " replay TEXT NOT NULL,"
+    " PRIMARY KEY (store, letter))",
     "CREATE TABLE flow.dead_letter_topic_progress ("
     " store TEXT NOT NULL,"
     " id BIGINT NOT NULL,"
@@ -117,7 +120,6 @@ constexpr std::array<const char*, 9> dead_letters{
     " through BIGINT NOT NULL,"
     " state TEXT NOT NULL,"
     " replays BIGINT NOT NULL,"
-    " claimed_by TEXT NOT NULL,"
     " PRIMARY KEY (store, id))",
     "CREATE TABLE flow.dead_letter_snapshots ("
     " snapshot TEXT NOT NULL,"
