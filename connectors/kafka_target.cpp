@@ -1,6 +1,7 @@
 #include "connectors/kafka_target.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "connectors/registry.h"
 #include "core/failure_point.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr Millis close_wait{5'000};
 constexpr Millis purge_wait{5'000};
+constexpr std::size_t queue_kbytes_min = 8'192;
 constexpr int poll_each = 512;  // messages between two looks at the delivery reports
 
 void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
@@ -50,6 +52,14 @@ KafkaTarget::KafkaTarget(const Context& context, const TargetSpec& spec)
 
 KafkaTarget::~KafkaTarget() { close(); }
 
+// What waits in the library: little, since a batch is sent as a whole anyway, but more than the
+// largest message.
+std::size_t KafkaTarget::queue_kbytes() const {
+  const std::size_t message =
+      message_bytes_max_ ? std::strtoull(message_bytes_max_->c_str(), nullptr, 10) : 0;
+  return std::max(queue_kbytes_min, 2 * message / 1'024);
+}
+
 Settings KafkaTarget::settings() const {
   Settings s = {
       {"client.id", "flow"},
@@ -57,7 +67,7 @@ Settings KafkaTarget::settings() const {
       {"batch.size", "1000000"},
       {"batch.num.messages", "100000"},
       {"queue.buffering.max.messages", "100000"},
-      {"queue.buffering.max.kbytes", "16384"},
+      {"queue.buffering.max.kbytes", std::to_string(queue_kbytes())},
       {"message.timeout.ms", "30000"},
       {"partitioner", "murmur2_random"},
       {"socket.nagle.disable", "true"},
@@ -106,41 +116,6 @@ Result<void> KafkaTarget::connect() {
 Result<void> KafkaTarget::start(const Columns& plan, const std::optional<TargetMark>&) {
   plan_ = plan;
   return plan_key();
-}
-
-// A key that is a field of the value comes with the plan: as a column, or alone beside records that
-// pass through as they are.
-Result<void> KafkaTarget::plan_key() {
-  passthrough_ = plan_.empty();
-  if (!spec_.message_key) return {};
-  const FieldSource& key = *spec_.message_key;
-  if (key.from != FieldSource::From::path) {
-    key_from_ = key.from == FieldSource::From::key ? KeyFrom::record : KeyFrom::field;
-    return {};
-  }
-  key_from_ = KeyFrom::cell;
-  std::string name = key.text;
-  if (plan_.size() == 1 && plan_.front().name == key.text) {
-    passthrough_ = true;
-  } else {
-    const auto spec = std::find_if(
-        pipeline_->columns.begin(), pipeline_->columns.end(), [&](const ColumnSpec& c) {
-          return c.from.from == FieldSource::From::path && c.from.path == key.path;
-        });
-    const bool renamed = spec != pipeline_->columns.end() && pipeline_->transform.empty();
-    if (renamed) name = spec->name;
-    if (!renamed && key.path.size() == 1) name = key.path.front();
-  }
-  const auto at = std::find_if(plan_.begin(), plan_.end(),
-                               [&](const Column& column) { return column.name == name; });
-  if (at == plan_.end()) {
-    return Failure{.cls = FailureClass::setup,
-                   .where = "target " + spec_.label,
-                   .what = "the message key " + key.text + " is not among the columns",
-                   .hint = "add a column for it, or leave key out to keep the records' own keys"};
-  }
-  key_cell_ = static_cast<std::size_t>(at - plan_.begin());
-  return {};
 }
 
 Result<void> KafkaTarget::write(const Batch& batch, const RowSet& rows) {
@@ -208,44 +183,6 @@ Result<void> KafkaTarget::send_row(const Task& task, std::uint32_t row) {
   return produce(task, row, key, value_text_);
 }
 
-std::string_view KafkaTarget::key_of(const Task& task, std::uint32_t row) {
-  const Record& record = task.batch.records[task.rows.record[row]];
-  // A tombstone has no fields: it keeps the key it came with.
-  const bool tombstone = task.rows.op[row] == RowOp::erase;
-  if (key_from_ == KeyFrom::record || (key_from_ == KeyFrom::cell && tombstone)) return record.key;
-  if (key_from_ == KeyFrom::field) return field_key(task.batch, record);
-  const Value& cell = task.rows.row(row)[key_cell_];
-  if (cell.is_null()) return {};
-  if (cell.holds_text()) return cell.text();
-  key_text_.clear();
-  append_text(key_text_, cell);
-  return key_text_;
-}
-
-std::string_view KafkaTarget::field_key(const Batch& batch, const Record& record) {
-  const PartitionId& partition = batch.spans[record.span].partition;
-  switch (spec_.message_key->from) {
-    case FieldSource::From::path:
-    case FieldSource::From::key: return record.key;
-    case FieldSource::From::value: return record.value;
-    case FieldSource::From::topic: return partition.topic;
-    case FieldSource::From::partition: key_text_ = std::to_string(partition.partition); break;
-    case FieldSource::From::offset: key_text_ = std::to_string(record.offset.value); break;
-    case FieldSource::From::timestamp:
-      if (record.timestamp_ms < 0) return {};
-      key_text_ = std::to_string(record.timestamp_ms);
-      break;
-    case FieldSource::From::header:
-      for (std::uint32_t h = record.header_count; h-- > 0;) {  // the last of a name counts
-        const Header& header = batch.headers[record.header_first + h];
-        if (header.name == spec_.message_key->name) return header.value;
-      }
-      return {};
-    case FieldSource::From::constant: return spec_.message_key->name;
-  }
-  return key_text_;
-}
-
 namespace {
 
 rd_kafka_headers_t* headers_of(const Batch& batch, const Record& record) {
@@ -292,13 +229,16 @@ Result<void> KafkaTarget::produce(const Task& task, std::uint32_t row, std::stri
       return {};
     }
     const auto code = rd_kafka_error_code(error.get());
+    const bool empty = shared_->deliveries.open == 0;
     const bool full = code == RD_KAFKA_RESP_ERR__QUEUE_FULL;
-    if (full && !cancelled_ && !shared_->deliveries.failed()) {
+    if (full && !empty && !cancelled_ && !shared_->deliveries.failed()) {
       rd_kafka_poll(client_->raw(), 20);
       continue;
     }
     if (record.header_count != 0) rd_kafka_headers_destroy(parts[6].u.headers);
-    return full ? undelivered(task) : refusal(task, row, code);
+    if (full && !empty) return undelivered(task);
+    // A message that does not fit into the empty queue never will.
+    return refusal(task, row, full ? RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE : code);
   }
 }
 

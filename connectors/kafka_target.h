@@ -54,6 +54,7 @@ class KafkaTarget final : public Target {
     std::vector<RecordFailure>* refused;
   };
 
+  std::size_t queue_kbytes() const;
   Settings settings() const;
   Result<void> connect();
   Result<void> plan_key();

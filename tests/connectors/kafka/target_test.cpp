@@ -170,6 +170,19 @@ TEST_CASE("a message larger than the topic takes fails as the one invalid record
   CHECK(written.failure().record == 1U);
 }
 
+TEST_CASE("a message larger than the client's whole queue is refused and does not wait for ever") {
+  const Topic topic(broker(), "kafka-out");
+  Writer writer(topic.name());
+  writer.spec.properties["queue.buffering.max.kbytes"] = "10";
+  MUST(writer.open());
+  writer.add({.key = {}, .value = "small"});
+  writer.add({.key = {}, .value = std::string(500'000, 'x')});
+  const auto written = writer.write();
+  REQUIRE(!written);
+  CHECK(written.failure().cls == FailureClass::invalid);
+  CHECK(written.failure().record == 1U);
+}
+
 TEST_CASE("around a message that is too large, every other one is sent, and sent once") {
   const Topic topic(broker(), "kafka-out", 1, {{"max.message.bytes", "20000"}});
   Writer writer(topic.name());
