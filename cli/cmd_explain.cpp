@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "core/classify.h"
 #include "core/contract.h"
 
 namespace flow {
@@ -92,6 +93,53 @@ std::string mermaid_of(const Contract& c) {
          "\"}}\n  " + last + " --> position\n";
 }
 
+std::string_view code_meaning(FailureSystem system) {
+  switch (system) {
+    case FailureSystem::postgres:
+      return "PostgreSQL, by SQLSTATE (two characters: the whole class); no answer is transient";
+    case FailureSystem::sqlite: return "SQLite, by extended result code, else primary code";
+    case FailureSystem::kafka: return "Kafka, by librdkafka's name of the error";
+    case FailureSystem::http: return "HTTP, by status, else its hundred";
+    case FailureSystem::flow: return "flow's own";
+  }
+  return "";
+}
+
+std::string code_text(const FailureRow& row) {
+  return std::string(row.code) + (row.number == 0 ? "" : " (" + std::to_string(row.number) + ")");
+}
+
+// The table that decides what a failure leads to, in the order of its systems.
+void explain_errors(const Globals& globals) {
+  if (globals.json()) {
+    Json j;
+    j["default_class"] = name_of(FailureClass::setup);
+    j["codes"] = Json::array();
+    for (const FailureRow& row : failure_table()) {
+      j["codes"].push_back({{"system", name_of(row.system)},
+                            {"code", row.code},
+                            {"number", row.number == 0 ? Json(nullptr) : Json(row.number)},
+                            {"class", name_of(row.cls)},
+                            {"meaning", row.sentence}});
+    }
+    print_json("explain.errors", std::move(j), Masker());
+    return;
+  }
+  std::string out;
+  for (const auto system : {FailureSystem::postgres, FailureSystem::sqlite, FailureSystem::kafka,
+                            FailureSystem::http, FailureSystem::flow}) {
+    std::vector<std::vector<std::string>> rows;
+    for (const FailureRow& row : failure_table()) {
+      if (row.system != system) continue;
+      rows.push_back({code_text(row), std::string(name_of(row.cls)), std::string(row.sentence)});
+    }
+    out += std::string(code_meaning(system)) + ":\n\n" + table({"code", "class", "meaning"}, rows) +
+           "\n";
+  }
+  std::cout << out
+            << "A code that is not here is setup: the run stops, and nothing is set aside.\n";
+}
+
 int explain(const Globals& globals, const std::string& file, std::string format) {
   auto loaded = load_or_report(globals, file);
   if (!loaded) return static_cast<int>(ExitCode::configuration);
@@ -117,13 +165,20 @@ void add_explain(CLI::App& app, Globals& globals, Action& action) {
   CLI::App* c = add_command(app, globals, "explain",
                             "Says what a pipeline guarantees, why, and where that stops",
                             "flow explain orders.yaml");
-  c->add_option("FILE", *file, "The pipeline file")->required();
+  auto errors = std::make_shared<bool>(false);
+  c->add_option("FILE", *file, "The pipeline file");
+  c->add_flag("--errors", *errors, "The table of failure classes by code instead; needs no FILE");
   c->add_option("--format", *format, "text, json, or mermaid for a diagram")
       ->check(CLI::IsMember({"text", "json", "mermaid"}));
   add_set_flag(*c, globals);
   add_state_flag(*c, globals);
-  c->callback([&globals, &action, file, format] {
-    action = [&globals, file, format] { return explain(globals, *file, *format); };
+  c->callback([&globals, &action, file, format, errors] {
+    if (file->empty() && !*errors) throw CLI::RequiredError("FILE");
+    action = [&globals, file, format, errors] {
+      if (!*errors) return explain(globals, *file, *format);
+      explain_errors(globals);
+      return 0;
+    };
   });
 }
 

@@ -79,7 +79,7 @@ std::string hint_for(FailureClass cls) {
     case FailureClass::transient:
     case FailureClass::throttled: return "it is tried again; if it lasts, look at the server";
     case FailureClass::invalid:
-      return "nothing of its batch was written; correct the record, or the table's rules";
+    case FailureClass::poison: return "correct the record, or the table's rules";
     case FailureClass::unauthorized: return "check user, password and rights in the target's url";
     default: return "correct the database or the pipeline, then start again";
   }
@@ -344,16 +344,34 @@ Result<void> PostgresClient::commit() {
                  .what = "the server rolled the transaction back instead of committing it"};
 }
 
+Failure PostgresClient::refused(const std::string& sqlstate, const std::string& message) const {
+  const FailureClass cls = classify_sqlstate(sqlstate);
+  return {.cls = cls,
+          .code = sqlstate,
+          .where = place_,
+          .what = without_value(message, sqlstate),
+          .hint = hint_for(cls)};
+}
+
+void PostgresClient::end_active() {
+  if (PQtransactionStatus(connection_) != PQTRANS_ACTIVE) return;
+  PQputCopyEnd(connection_, "given up");
+  while (PGresult* result = PQgetResult(connection_)) {
+    const bool copying = PQresultStatus(result) == PGRES_COPY_IN;
+    PQclear(result);
+    if (copying) break;
+  }
+}
+
+Result<void> PostgresClient::roll_back_to(const std::string& savepoint) {
+  if (connection_ == nullptr) return failure(nullptr);
+  end_active();
+  return run("ROLLBACK TO SAVEPOINT " + savepoint + "; RELEASE SAVEPOINT " + savepoint);
+}
+
 void PostgresClient::rollback() {
   if (connection_ == nullptr) return;
-  if (PQtransactionStatus(connection_) == PQTRANS_ACTIVE) {
-    PQputCopyEnd(connection_, "given up");
-    while (PGresult* result = PQgetResult(connection_)) {
-      const bool copying = PQresultStatus(result) == PGRES_COPY_IN;
-      PQclear(result);
-      if (copying) break;
-    }
-  }
+  end_active();
   if (PQtransactionStatus(connection_) != PQTRANS_IDLE) PQclear(PQexec(connection_, "ROLLBACK"));
   if (PQtransactionStatus(connection_) != PQTRANS_IDLE) close();
 }

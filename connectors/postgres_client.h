@@ -75,7 +75,11 @@ class PostgresClient {
   Result<void> begin_copy(const std::string& sql);
   Result<void> send(std::string_view bytes);
   Result<std::uint64_t> end_copy();
+  // The server's failure that a statement of ours caught and handed on.
+  Failure refused(const std::string& sqlstate, const std::string& message) const;
   Result<void> commit();
+  // Undoes what was done since, and forgets the savepoint.
+  Result<void> roll_back_to(const std::string& savepoint);
   void rollback();  // whatever state a failed step left; drops the connection when that fails
 
   // Between the two, cancel() cuts the connection, so that the call under way fails at once.
@@ -87,6 +91,7 @@ class PostgresClient {
   Result<void> connect_to(const std::string& host, const std::string& hostaddr,
                           const std::string& port);
   Result<void> finish_connecting();
+  void end_active();  // a COPY that was broken off
   Failure connect_failure(std::string_view what);
   Failure failure(const PGresult* result);
   Result<PgResult> checked(PGresult* result);

@@ -56,6 +56,33 @@ std::string on_conflict(const TargetSpec& spec, const std::vector<PgColumn>& col
          " WHERE ROW(" + list("old.") + ")::record *<> ROW(" + list("excluded.") + ")::record";
 }
 
+// A function that stores rows one by one, each in a subtransaction of its own, and tells of those
+// that were refused. `insert`: stores the row that `flow_row` holds. `types`: of the parameters,
+// arrays. The names in `names` are quoted.
+std::string each_function(const std::string& insert, const std::string& types,
+                          const std::string& names, const std::string& parameters) {
+  return "CREATE FUNCTION pg_temp.flow_each(" + types +
+         ") RETURNS TABLE (flow_at bigint, flow_code text, flow_message text, flow_column text)"
+         " LANGUAGE plpgsql AS $flow$\n"
+         "#variable_conflict use_column\n"
+         "DECLARE flow_row record;\n"
+         "BEGIN\n"
+         "FOR flow_row IN SELECT new.* FROM unnest(" +
+         parameters + ") WITH ORDINALITY AS new (" + names +
+         ", \"flow ordinality\") LOOP\n"
+         "BEGIN\n" +
+         insert +
+         ";\n"
+         "EXCEPTION WHEN OTHERS THEN\n"
+         "GET STACKED DIAGNOSTICS flow_code = RETURNED_SQLSTATE, flow_message = MESSAGE_TEXT,"
+         " flow_column = COLUMN_NAME;\n"
+         "flow_at := flow_row.\"flow ordinality\";\n"
+         "RETURN NEXT;\n"
+         "END;\n"
+         "END LOOP;\n"
+         "END $flow$";
+}
+
 }  // namespace
 
 PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
@@ -95,6 +122,17 @@ PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
   };
   s.insert_staged = insert("pg_temp.flow_stage AS new");
   s.insert_arrays = insert(unnest(columns.size()) + names + ")");
+  const auto parameter = [](std::size_t i) { return "$" + std::to_string(i + 1); };
+  s.each_function = each_function(
+      insert("(SELECT " + each(", ", [&](std::size_t i) { return "flow_row." + name(i); }) +
+             ") AS new (" + names + ")"),
+      each(", ",
+           [&](std::size_t i) {
+             return (special(columns[i]) ? "text" : columns[i].declared) + "[]";
+           }),
+      names, each(", ", parameter));
+  s.each = "SELECT flow_at, flow_code, flow_message, flow_column FROM pg_temp.flow_each(" +
+           each(", ", parameter) + ")";
   for (const std::string& key : spec.key) {
     const auto at = std::find_if(columns.begin(), columns.end(),
                                  [&](const PgColumn& c) { return c.column.name == key; });

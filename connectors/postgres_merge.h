@@ -26,6 +26,8 @@ struct PgStatements {
   std::string stage;  // makes the temporary table and begins its COPY
   std::string insert_staged;
   std::string insert_arrays;  // one array parameter per column
+  std::string each_function;  // makes pg_temp.flow_each: array parameters in, refused rows out
+  std::string each;           // calls it
   std::string erase_arrays;   // one array parameter per key column
   std::vector<PgWire> wires;  // per column
   std::vector<std::size_t> key;

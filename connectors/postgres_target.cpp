@@ -1,3 +1,5 @@
+#include "connectors/postgres_target.h"
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -12,7 +14,6 @@
 namespace flow {
 namespace {
 
-constexpr std::size_t few_rows = 1'000;  // up to here array parameters beat a temporary table
 constexpr std::size_t flush_bytes = std::size_t{128} << 10;
 
 Columns columns_to_create(const std::vector<ColumnSpec>& specs) {
@@ -27,59 +28,7 @@ Columns columns_to_create(const std::vector<ColumnSpec>& specs) {
   return columns;
 }
 
-// Rows into one table, one transaction a batch. Durable: when write() returns ok, COMMIT was
-// acknowledged. Errors: by SQLSTATE; effect unknown when the connection died during COMMIT; invalid
-// names the record where it can be found. Reconnects at the next write(). Threads: as the port
-// says.
-class PostgresTarget final : public Target {
- public:
-  PostgresTarget(const Context& context, const TargetSpec& spec)
-      : spec_(spec),
-        dry_run_(context.dry_run),
-        letters_of_(writes_letter_table(context) ? context.state : nullptr),
-        client_(spec.url, "flow/" + context.pipeline->name) {}
-
-  const TargetSpec& spec() const override { return spec_; }
-  Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns) override;
-  Result<void> start(const Columns& plan, const std::optional<TargetMark>& mark) override;
-  Result<void> write(const Batch& batch, const RowSet& rows) override;
-  bool keeps_letters() const override { return keeps_letters_; }
-  void cancel() noexcept override { client_.cancel(); }
-  void close() override { client_.close(); }
-
- private:
-  enum class End : std::uint8_t { commit, roll_back };
-
-  Result<void> check_server(std::vector<std::string>& notes);
-  Result<void> find_table(const std::vector<ColumnSpec>& columns, std::vector<std::string>& notes);
-  Failure no_such_table(const TableName& name);
-  Result<void> look_for_letters();
-  TargetSchema schema(const std::vector<ColumnSpec>& columns, std::vector<std::string> notes) const;
-
-  Result<void> transaction(const RowSet& rows, std::size_t count, End end);
-  Result<void> store(const RowSet& rows);
-  Result<void> copy_rows(const RowSet& rows, const std::string& sql);
-  Result<void> insert_few(const RowSet& rows);
-  Result<void> erase(const RowSet& rows);
-  Result<void> end_transaction(End end);
-  void name_record(Failure& failure, const RowSet& rows);
-  std::optional<std::uint32_t> find_bad_row(const RowSet& rows);
-  Failure placed(Failure failure) const;
-  Failure unwritable(const RowSet& rows, std::uint32_t row, std::size_t column);
-
-  TargetSpec spec_;
-  bool dry_run_;
-  StateStore* letters_of_;  // whose table dead letters go to, if any
-  bool keeps_letters_ = false;
-  PostgresClient client_;
-  PgSession session_;
-  PgTable table_;
-  std::vector<PgColumn> columns_;  // the plan's
-  PgStatements statements_;
-  ByteSink sink_;
-  PgArrays arrays_;
-  std::vector<std::uint32_t> upserts_, erases_;  // rows of the transaction under way
-};
+}  // namespace
 
 // ---- before the first read ---------------------------------------------------------------------
 
@@ -210,24 +159,30 @@ Result<void> PostgresTarget::write(const Batch& batch, const RowSet& rows) {
   auto written = transaction(rows, rows.order.size(), End::commit);
   if (written) return written;
   Failure failure = placed(written.failure());
-  if (failure.cls == FailureClass::invalid && !failure.record) name_record(failure, rows);
+  if (failure.of_record() && !failure.record) name_record(failure, rows);
   if (failure.record) failure.where = batch.where(*failure.record) + ", " + failure.where;
   return failure;
 }
 
 // The first `count` rows of the order, from BEGIN to `end`; rolled back after whatever goes wrong.
-Result<void> PostgresTarget::transaction(const RowSet& rows, std::size_t count, End end) {
+Result<void> PostgresTarget::transaction(const RowSet& rows, std::size_t count, End end,
+                                         std::span<const DeadLetter> letters) {
   if (auto r = client_.connect(); !r) return r;
+  choose(rows, count);
+  auto r = store(rows);
+  if (r && end == End::commit) r = insert_letters(client_, letters);
+  if (r) r = end_transaction(end);
+  if (!r) client_.rollback();
+  return r;
+}
+
+void PostgresTarget::choose(const RowSet& rows, std::size_t count) {
   upserts_.clear();
   erases_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t row = rows.order[i];
     (rows.op[row] == RowOp::erase ? erases_ : upserts_).push_back(row);
   }
-  auto r = store(rows);
-  if (r) r = end_transaction(end);
-  if (!r) client_.rollback();
-  return r;
 }
 
 Result<void> PostgresTarget::store(const RowSet& rows) {
@@ -349,7 +304,7 @@ std::optional<std::uint32_t> PostgresTarget::find_bad_row(const RowSet& rows) {
   while (bad - good > 1) {
     const std::size_t middle = std::min(all, good + (bad - good) / 2);
     const auto r = transaction(rows, middle, End::roll_back);
-    if (!r && r.failure().cls != FailureClass::invalid) return std::nullopt;
+    if (!r && !r.failure().of_record()) return std::nullopt;
     (r ? good : bad) = middle;
   }
   if (bad > all) return std::nullopt;
@@ -376,8 +331,6 @@ Failure PostgresTarget::unwritable(const RowSet& rows, std::uint32_t row, std::s
   f.record = rows.record[row];
   return f;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Target>> make_postgres_target(const Context& context,
                                                      const TargetSpec& spec) {

@@ -85,14 +85,21 @@ Result<SqliteRowWriter> SqliteRowWriter::make(sqlite3* db, const SqliteTable& ta
 Result<void> SqliteRowWriter::write(const Batch& batch, const RowSet& rows, std::size_t first,
                                     std::size_t last) {
   for (std::size_t i = first; i < last; ++i) {
-    if (i % rows_between_looks == 0 && cancelled_->load(std::memory_order_relaxed)) {
-      return sqlite_failure(SQLITE_INTERRUPT, "the write was cancelled", where_);
+    if (i % rows_between_looks == 0) {
+      if (auto go_on = check_cancelled(); !go_on) return go_on;
     }
-    const std::uint32_t row = rows.order[i];
-    auto done = rows.op[row] == RowOp::erase ? erase(batch, rows, row) : put(batch, rows, row);
-    if (!done) return done;
+    if (auto done = write_row(batch, rows, rows.order[i]); !done) return done;
   }
   return {};
+}
+
+Result<void> SqliteRowWriter::write_row(const Batch& batch, const RowSet& rows, std::uint32_t row) {
+  return rows.op[row] == RowOp::erase ? erase(batch, rows, row) : put(batch, rows, row);
+}
+
+Result<void> SqliteRowWriter::check_cancelled() const {
+  if (!cancelled_->load(std::memory_order_relaxed)) return {};
+  return sqlite_failure(SQLITE_INTERRUPT, "the write was cancelled", where_);
 }
 
 const char* SqliteRowWriter::bind(sqlite3_stmt* statement, int index, const Value& value,
@@ -162,16 +169,21 @@ Result<void> SqliteRowWriter::finish(sqlite3_stmt* statement, const Batch& batch
   }
   Failure failure = sqlite_failure(db_, where_);
   sqlite3_reset(statement);
-  if (failure.cls == FailureClass::invalid) failure.where += ": " + batch.where(rows.record[row]);
+  if (failure.of_record()) {
+    failure.where += ": " + batch.where(rows.record[row]);
+    failure.record = rows.record[row];
+  }
   return failure;
 }
 
 Failure SqliteRowWriter::refused(const char* why, const Cell& cell, const Batch& batch,
                                  const RowSet& rows, std::uint32_t row) const {
   return {.cls = FailureClass::invalid,
+          .code = "cast.sqlite",
           .where = where_ + ": " + batch.where(rows.record[row]) + ", column " + cell.name,
           .what = "the value " + std::string(why) + " (declared " + cell.declared + ")",
-          .hint = "declare the column TEXT, or give it another value by columns:"};
+          .hint = "declare the column TEXT, or give it another value by columns:",
+          .record = rows.record[row]};
 }
 
 }  // namespace flow

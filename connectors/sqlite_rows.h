@@ -24,6 +24,9 @@ class SqliteRowWriter {
 
   // The rows order[first, last).
   Result<void> write(const Batch& batch, const RowSet& rows, std::size_t first, std::size_t last);
+  Result<void> write_row(const Batch& batch, const RowSet& rows, std::uint32_t row);
+  // Fails once cancelled; to be asked every few hundred rows.
+  Result<void> check_cancelled() const;
 
  private:
   struct Cell {

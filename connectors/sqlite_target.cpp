@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -27,63 +28,7 @@ namespace {
 constexpr int lock_wait_ms_max = 5'000;
 constexpr int cache_kib = 65'536;
 
-// Durable: write() returns ok when a power cut cannot undo it: WAL, synchronous=FULL. A transaction
-// that is not committed is rolled back, always, and nothing of it stays.
-class SqliteTarget final : public Target {
- public:
-  SqliteTarget(const Context& context, TargetSpec spec, TableName name, WalLimits limits)
-      : spec_(std::move(spec)),
-        name_(std::move(name)),
-        limits_(limits),
-        log_(*context.log),
-        letters_in_(writes_letter_table(context) ? context.state->location() : ""),
-        path_(sqlite_path(spec_.url)),
-        where_("target " + spec_.label) {}
-  ~SqliteTarget() override { close_all(); }
-
-  const TargetSpec& spec() const override { return spec_; }
-  Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns) override;
-  Result<void> start(const Columns& plan, const std::optional<TargetMark>& mark) override;
-  Result<void> write(const Batch& batch, const RowSet& rows) override;
-  bool keeps_letters() const override { return keeps_letters_; }
-  void cancel() noexcept override;
-  void close() override { close_all(); }
-
- private:
-  Result<void> check_file() const;
-  Result<void> read_table(sqlite3* db);
-  Result<void> create_file(std::vector<std::string>& notes) const;
-  Result<void> create_table(const std::vector<ColumnSpec>& columns,
-                            std::vector<std::string>& notes);
-  Failure no_table(sqlite3* db) const;
-
-  Result<SqliteHandle> open_writer();
-  Result<void> begin();
-  Result<void> apply(const Batch& batch, const RowSet& rows);
-  Result<void> commit();
-  Result<void> check_not_moved() const;
-  void close_all() noexcept;
-
-  static int wait_for_lock(void* self, int attempt) noexcept;
-  static int after_commit(void* self, sqlite3*, const char*, int wal_pages) noexcept;
-
-  TargetSpec spec_;
-  TableName name_;
-  WalLimits limits_;
-  Log& log_;
-  std::string letters_in_;  // URL of the state whose table dead letters go to, if any
-  bool keeps_letters_ = false;
-  std::string path_;
-  std::string where_;
-  std::optional<SqliteTable> table_;
-
-  std::mutex handle_mutex_;  // cancel() against close()
-  SqliteHandle db_;
-  std::optional<SqliteRowWriter> writer_;
-  std::unique_ptr<SqliteCheckpointer> checkpointer_;
-  std::atomic<bool> cancelled_{false};
-  int wal_pages_ = 0;
-};
+}  // namespace
 
 // ---- before the first read
 // -------------------------------------------------------------------------
@@ -196,7 +141,8 @@ Result<SqliteHandle> SqliteTarget::open_writer() {
   // Where there can be no WAL, EXTRA makes the removal of the rollback journal durable too.
   const bool wal = !mode->empty() && (*mode)[0][0] == "wal";
   for (const std::string& pragma :
-       {std::string("PRAGMA synchronous = ") + (wal ? "FULL" : "EXTRA"),
+       {std::string("PRAGMA foreign_keys = ON"),
+        std::string("PRAGMA synchronous = ") + (wal ? "FULL" : "EXTRA"),
         std::string("PRAGMA wal_autocheckpoint = 0"),
         "PRAGMA cache_size = -" + std::to_string(cache_kib),
         "PRAGMA journal_size_limit = " + std::to_string(std::int64_t{limits_.soft} * 8192)}) {
@@ -216,6 +162,12 @@ Result<void> SqliteTarget::start(const Columns& plan, const std::optional<Target
   keeps_letters_ = same_sqlite_database(spec_.url, letters_in_);
   auto db = open_writer();
   if (!db) return db.failure();
+  auto triggers = sqlite_query(db->get(),
+                               "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND"
+                               " lower(tbl_name) = lower(?1) LIMIT 1",
+                               {name_.table}, where_);
+  if (!triggers) return triggers.failure();
+  has_triggers_ = !triggers->empty();
   auto writer = SqliteRowWriter::make(db->get(), *table_, plan, spec_, cancelled_);
   if (!writer) return writer.failure();
   const std::lock_guard guard(handle_mutex_);
@@ -228,6 +180,13 @@ Result<void> SqliteTarget::start(const Columns& plan, const std::optional<Target
 // ---------------------------------------------------------------------------------------
 
 Result<void> SqliteTarget::write(const Batch& batch, const RowSet& rows) {
+  auto done = transaction([&] { return apply(batch, rows); });
+  if (done || done.failure().code != foreign_key_code || done.failure().record) return done;
+  return first_deferred(batch, rows, std::move(done).failure());
+}
+
+// From BEGIN to COMMIT; rolled back after whatever goes wrong.
+Result<void> SqliteTarget::transaction(const std::function<Result<void>()>& work) {
   FLOW_CHECK(db_ != nullptr, "a SQLite target is written before it is started");
   cancelled_.store(false, std::memory_order_relaxed);
   if (auto failed = reach(Point::target_write_before)) return *failed;
@@ -235,7 +194,7 @@ Result<void> SqliteTarget::write(const Batch& batch, const RowSet& rows) {
     if (auto ready = checkpointer_->before_write(db_.get()); !ready) return ready;
   }
   auto done = begin();
-  if (done) done = apply(batch, rows);
+  if (done) done = work();
   if (done) done = commit();
   if (sqlite3_get_autocommit(db_.get()) == 0) {
     sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
@@ -264,8 +223,8 @@ Result<void> SqliteTarget::commit() {
   if (auto done = sqlite_run(db_.get(), "COMMIT", where_); !done) {
     Failure failure = done.failure();
     // An I/O error may have struck after the log held the whole transaction.
-    const bool busy = failure.code.starts_with("SQLITE_BUSY");
-    failure.effect = busy ? Effect::none : Effect::unknown;
+    const bool refused = failure.of_record() || failure.code.starts_with("SQLITE_BUSY");
+    failure.effect = refused ? Effect::none : Effect::unknown;
     return failure;
   }
   if (auto failed = reach(Point::target_commit_applied)) {
@@ -314,8 +273,6 @@ int SqliteTarget::after_commit(void* self, sqlite3*, const char*, int wal_pages)
   static_cast<SqliteTarget*>(self)->wal_pages_ = wal_pages;
   return SQLITE_OK;
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Target>> make_sqlite_target(const Context& context, const TargetSpec& spec,
                                                    WalLimits limits) {

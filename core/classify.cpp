@@ -1,6 +1,7 @@
 #include "core/classify.h"
 
 #include <algorithm>
+#include <string>
 
 namespace flow {
 namespace {
@@ -23,6 +24,8 @@ std::string_view name_of(FailureSystem system) {
     case FailureSystem::postgres: return "postgres";
     case FailureSystem::sqlite: return "sqlite";
     case FailureSystem::kafka: return "kafka";
+    case FailureSystem::http: return "http";
+    case FailureSystem::flow: return "flow";
   }
   return "unknown";
 }
@@ -50,6 +53,18 @@ const FailureRow* find_kafka(std::string_view name) {
   return find(FailureSystem::kafka, [name](const FailureRow& row) { return row.code == name; });
 }
 
+const FailureRow* find_http(int status) {
+  const auto exact = [](const std::string& code) {
+    return find(FailureSystem::http, [&](const FailureRow& row) { return row.code == code; });
+  };
+  const FailureRow* row = exact(std::to_string(status));
+  return row ? row : exact(std::to_string(status / 100) + "xx");
+}
+
+const FailureRow* find_own(std::string_view code) {
+  return find(FailureSystem::flow, [code](const FailureRow& row) { return row.code == code; });
+}
+
 FailureClass classify_sqlstate(std::string_view sqlstate) {
   return sqlstate.empty() ? FailureClass::transient : class_of(find_sqlstate(sqlstate));
 }
@@ -57,5 +72,7 @@ FailureClass classify_sqlstate(std::string_view sqlstate) {
 FailureClass classify_sqlite(int extended_code) { return class_of(find_sqlite(extended_code)); }
 
 FailureClass classify_kafka(std::string_view name) { return class_of(find_kafka(name)); }
+
+FailureClass classify_http(int status) { return class_of(find_http(status)); }
 
 }  // namespace flow

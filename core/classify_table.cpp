@@ -12,6 +12,12 @@ constexpr FailureRow lite(std::string_view code, int number, FailureClass cls,
                           std::string_view sentence) {
   return {FailureSystem::sqlite, code, number, cls, sentence};
 }
+constexpr FailureRow http(std::string_view code, FailureClass cls, std::string_view sentence) {
+  return {FailureSystem::http, code, 0, cls, sentence};
+}
+constexpr FailureRow own(std::string_view code, FailureClass cls, std::string_view sentence) {
+  return {FailureSystem::flow, code, 0, cls, sentence};
+}
 constexpr FailureRow kafka(std::string_view code, FailureClass cls, std::string_view sentence) {
   return {FailureSystem::kafka, code, 0, cls, sentence};
 }
@@ -30,16 +36,17 @@ constexpr FailureRow table[] = {
     pg("22", invalid, "a value does not fit its column"),
     pg("22P04", defect, "the COPY stream is malformed"),
     pg("23", invalid, "a constraint refuses the row"),
+    pg("23503", poison, "a foreign key refuses the row; what it refers to may yet come"),
     pg("24", defect, "invalid cursor state"),
     pg("25", defect, "invalid transaction state"),
     pg("25006", transient, "the server is read-only: a standby, or a failover under way"),
     pg("25P03", transient, "the server ended a session that was idle in a transaction"),
     pg("26", setup, "a prepared statement is gone: a pooler in transaction mode"),
-    pg("27", invalid, "a trigger changed the row it was called for"),
+    pg("27", poison, "a trigger changed the row it was called for"),
     pg("28", unauthorized, "the server refuses these credentials"),
     pg("2B", setup, "other objects depend on this one"),
     pg("2D", defect, "a transaction was ended where none may be"),
-    pg("2F", invalid, "a routine refuses the row"),
+    pg("2F", poison, "a routine refuses the row"),
     pg("34", defect, "invalid cursor name"),
     pg("38", setup, "a routine of the database failed"),
     pg("39", setup, "a trigger or routine of the database is broken"),
@@ -82,7 +89,7 @@ constexpr FailureRow table[] = {
     pg("F0", setup, "the server's configuration file is wrong"),
     pg("HV", setup, "a foreign server refuses"),
     pg("HV00N", transient, "a foreign server cannot be reached"),
-    pg("P0", invalid, "a trigger or function of the database refuses the row"),
+    pg("P0", poison, "a trigger or function of the database refuses the row"),
     pg("XX", setup, "an internal error of the server"),
     pg("XX000", transient, "an internal error of the server"),
     pg("XX001", setup, "the server found damaged data"),
@@ -116,10 +123,10 @@ constexpr FailureRow table[] = {
     lite("SQLITE_TOOBIG", 18, invalid, "the value or row is too big"),
     lite("SQLITE_CONSTRAINT", 19, invalid, "a constraint refuses the row"),
     lite("SQLITE_CONSTRAINT_CHECK", 275, invalid, "a CHECK constraint refuses the row"),
-    lite("SQLITE_CONSTRAINT_FOREIGNKEY", 787, invalid, "a foreign key refuses the row"),
+    lite("SQLITE_CONSTRAINT_FOREIGNKEY", 787, poison, "a foreign key refuses the row; what it refers to may yet come"),
     lite("SQLITE_CONSTRAINT_NOTNULL", 1299, invalid, "a NOT NULL column got no value"),
     lite("SQLITE_CONSTRAINT_PRIMARYKEY", 1555, invalid, "the primary key exists already"),
-    lite("SQLITE_CONSTRAINT_TRIGGER", 1811, invalid, "a trigger refuses the row"),
+    lite("SQLITE_CONSTRAINT_TRIGGER", 1811, poison, "a trigger refuses the row"),
     lite("SQLITE_CONSTRAINT_UNIQUE", 2067, invalid, "a unique key exists already"),
     lite("SQLITE_CONSTRAINT_DATATYPE", 3091, invalid, "the type does not fit a column of a STRICT table"),
     lite("SQLITE_MISMATCH", 20, invalid, "the type does not fit the column"),
@@ -233,6 +240,49 @@ constexpr FailureRow table[] = {
     kafka("UNSTABLE_OFFSET_COMMIT", transient, "a transaction still holds the position"),
     kafka("THROTTLING_QUOTA_EXCEEDED", throttled, "a quota of the broker is used up"),
     kafka("PRODUCER_FENCED", fenced, "a newer producer took over"),
+
+    // HTTP: exact statuses decide before their hundred.
+    http("1xx", setup, "not an answer that ends a request"),
+    http("3xx", setup, "the server sends elsewhere, and redirects are not followed"),
+    http("4xx", setup, "the server does not understand the request"),
+    http("400", invalid, "the server refuses the record"),
+    http("401", unauthorized, "the server refuses these credentials"),
+    http("403", unauthorized, "no right to this resource"),
+    http("404", setup, "there is nothing at this address"),
+    http("405", setup, "the address does not take this method"),
+    http("407", unauthorized, "the proxy refuses these credentials"),
+    http("408", transient, "the server waited too long for the request"),
+    http("409", poison, "the record conflicts with what is there; that may pass"),
+    http("410", setup, "what was at this address is gone for good"),
+    http("413", invalid, "the record is larger than the server takes"),
+    http("415", setup, "the server does not take this content type"),
+    http("421", transient, "the request reached a server that is not meant"),
+    http("422", invalid, "the server refuses the record"),
+    http("423", transient, "the resource is locked"),
+    http("425", transient, "the server will not risk a replayed request yet"),
+    http("429", throttled, "the server asks to slow down"),
+    http("5xx", transient, "the server fails"),
+    http("501", setup, "the server does not offer this"),
+    http("503", throttled, "the server is overloaded or down for a while"),
+    http("505", setup, "the server does not speak this version of HTTP"),
+
+    // flow's own, where no vendor gives a code
+    own("decode.json", invalid, "the value is not the JSON that is wanted"),
+    own("decode.csv", invalid, "the line is not the CSV that is wanted"),
+    own("decode.utf8", invalid, "a text is not valid UTF-8"),
+    own("decode.missing", invalid, "a required field is missing"),
+    own("transform.error", invalid, "the SQL of a transform cannot be computed for the record"),
+    own("cast.type", invalid, "a value is of another type than its column"),
+    own("cast.range", invalid, "a value is of its column's type and does not fit it"),
+    own("cast.null", invalid, "a NOT NULL column would get no value"),
+    own("cast.sqlite", invalid, "SQLite would store the value changed"),
+    own("tombstone", invalid, "a record without value, where the target has no rule for it"),
+    own("tombstone.key", invalid, "a record without value does not say the key to delete"),
+    own("crash_loop", poison, "the program died several times with this record in hand"),
+    own("dlq_limit.of_batch", invalid, "too large a part of a batch would become dead letters"),
+    own("dlq_limit.in_a_row", invalid, "too many records in a row would become dead letters"),
+    own("dlq_limit.per_run", invalid, "too many records of a run would become dead letters"),
+    own("failure_point", transient, "failed on purpose; the class is the one that was asked for"),
 };
 // clang-format on
 

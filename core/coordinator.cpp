@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace flow {
 
 CommitCoordinator::CommitCoordinator(Parts parts)

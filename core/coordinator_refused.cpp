@@ -53,7 +53,7 @@ Result<Finish> CommitCoordinator::put_letters(const std::vector<DeadLetter>& let
 }
 
 void CommitCoordinator::report(std::span<const RecordFailure> failures) const {
-  constexpr std::size_t shown = 10;
+  const std::size_t shown = sets_aside() ? 3 : 10;  // the store has them all
   const std::string_view event = sets_aside() ? "record.set_aside" : "record.dropped";
   for (std::size_t i = 0; i < std::min(shown, failures.size()); ++i) {
     const RecordFailure& f = failures[i];

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/clock.h"
+#include "core/crash_loop.h"
 #include "core/failure_point.h"
 
 namespace flow {
@@ -30,7 +31,8 @@ class Loop final : public PartitionListener, public ReadControl {
       : parts_(parts),
         account_(labels(parts.targets), parts.pipeline->on_error),
         coordinator_({parts.pipeline, parts.targets, parts.positions, parts.mapper, &account_,
-                      parts.log, parts.letters, parts.state, parts.run_id}) {
+                      parts.log, parts.letters, parts.state, parts.run_id}),
+        crash_loop_(*parts.pipeline, parts.state, parts.run_id) {
     coordinator_.set_marks(parts.marks);
     for (Batch& b : batches_) free_.push_back(&b);
   }
@@ -47,7 +49,8 @@ class Loop final : public PartitionListener, public ReadControl {
 
  private:
   void read_all();  // the reading thread
-  Result<void> open_source();
+  Result<void> patiently(const std::string& step, const std::function<Result<void>()>& attempt);
+  Result<void> map(Batch& batch);
   Result<bool> read_one();  // false: the source has ended
   Batch* free_batch();
   BatchLimits limits_left() const;
@@ -62,6 +65,7 @@ class Loop final : public PartitionListener, public ReadControl {
   const LoopParts& parts_;
   Account account_;
   CommitCoordinator coordinator_;
+  CrashLoop crash_loop_;
   std::array<Batch, batches_in_turn> batches_;
 
   mutable std::mutex mutex_;
@@ -108,7 +112,8 @@ LoopEnd Loop::run() {
 // ---------------------------------------------------------------------------------------
 
 void Loop::read_all() {
-  auto opened = open_source();
+  auto opened = patiently("read the state", [this] { return crash_loop_.begin(); });
+  if (opened) opened = patiently("open the source", [this] { return parts_.source->open(*this); });
   if (!opened) {
     fail(std::move(opened).failure());
   } else {
@@ -135,13 +140,16 @@ void Loop::read_all() {
   parts_.source->close();
 }
 
-Result<void> Loop::open_source() {
-  Retry retry(parts_.pipeline->retry, *parts_.log, "open the source");
+// On the reading thread: until it is ok, fails for good, or the run is to stop.
+Result<void> Loop::patiently(const std::string& step,
+                             const std::function<Result<void>()>& attempt) {
+  Retry retry(parts_.pipeline->retry, *parts_.log, step);
   for (;;) {
-    auto opened = parts_.source->open(*this);
-    if (opened || !opened.failure().retryable()) return opened;
-    const auto wait = retry.failed(opened.failure());
-    if (!wait) return opened;
+    auto done = attempt();
+    if (done) retry.succeeded();
+    if (done || !done.failure().retryable()) return done;
+    const auto wait = retry.failed(done.failure());
+    if (!wait) return done;
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, *wait, [&] { return stopping(); })) return {};
   }
@@ -164,7 +172,10 @@ Result<bool> Loop::read_one() {
   }
   account_.read(batch->records.size());
   const std::size_t taken = batch->records.size();
-  parts_.mapper->map(*batch);
+  if (auto mapped = map(*batch); !mapped) {
+    account_.abandoned(taken);
+    return std::move(mapped).failure();
+  }
   if (auto f = reach(Point::decode_after)) return *f;
   if (auto f = reach(Point::transform_after)) return *f;
   const bool stops = batch->stop.has_value();
@@ -182,18 +193,38 @@ Result<bool> Loop::read_one() {
   return !last && !stops;
 }
 
+Result<void> Loop::map(Batch& batch) {
+  std::optional<Failure> killer;
+  auto taken = patiently("mark the batch in hand", [&]() -> Result<void> {
+    auto known = crash_loop_.take(batch);
+    if (!known) return std::move(known).failure();
+    killer = std::move(*known);
+    return {};
+  });
+  if (!taken) return taken;
+  if (killer) {
+    parts_.mapper->refuse(batch, *killer, crash_loop_.deaths());
+  } else {
+    parts_.mapper->map(batch);
+  }
+  return {};
+}
+
 // Waits for a batch to come back, keeping the source alive meanwhile; nullptr: stop.
 Batch* Loop::free_batch() {
   std::unique_lock lock(mutex_);
+  const auto ready = [&] {
+    return crash_loop_.one_at_a_time() ? free_.size() == batches_in_turn : !free_.empty();
+  };
   for (;;) {
     if (stopping()) return nullptr;
-    if (!free_.empty()) {
+    if (ready()) {
       Batch* batch = free_.back();
       free_.pop_back();
       return batch;
     }
-    changed_.wait_for(lock, Millis{50}, [&] { return !free_.empty() || stopping(); });
-    if (!free_.empty()) continue;
+    changed_.wait_for(lock, Millis{50}, [&] { return ready() || stopping(); });
+    if (ready()) continue;
     lock.unlock();
     const auto alive = parts_.source->keep_alive();
     lock.lock();
@@ -207,6 +238,7 @@ Batch* Loop::free_batch() {
 
 BatchLimits Loop::limits_left() const {
   BatchLimits limits = parts_.pipeline->source.batch;
+  limits.records = crash_loop_.records_max(limits.records);
   if (!parts_.limits.records) return limits;
   const std::uint64_t read = account_.read_total();
   const std::uint64_t left = *parts_.limits.records > read ? *parts_.limits.records - read : 0;
@@ -308,6 +340,8 @@ bool Loop::write_one(Batch& batch) {
     return false;
   }
   account_.finished(batch, taken);
+  if (auto r = crash_loop_.done(batch); !r)
+    parts_.log->event(Level::warn, "mark.kept", {{"error", r.failure().text()}});
   note_positions(batch);
   if (batch.stop) {
     fail(*batch.stop);

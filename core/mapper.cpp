@@ -26,13 +26,26 @@ std::string cast_code(const Value& natural, Type type) {
 
 }  // namespace
 
-void Mapper::map(Batch& batch) {
+void Mapper::begin(Batch& batch) const {
   batch.rows.resize(plans_.size());
   batch.filtered.assign(plans_.size(), 0);
   for (std::size_t t = 0; t < plans_.size(); ++t) {
     batch.rows[t].clear();
     batch.rows[t].width = plans_[t].casts.size();
   }
+}
+
+void Mapper::refuse(Batch& batch, const Failure& failure, std::int64_t attempts) {
+  begin(batch);
+  for (std::uint32_t r = 0; r < batch.records.size(); ++r) {
+    fail_everywhere(batch, r, Stage::decode, failure);
+  }
+  for (RecordFailure& f : batch.failures) f.attempts = attempts;
+  keep_to_policy(batch);
+}
+
+void Mapper::map(Batch& batch) {
+  begin(batch);
   decoder_->begin(batch);
   if (!transforms_.empty()) {
     run_transforms(batch);
@@ -48,6 +61,11 @@ void Mapper::map(Batch& batch) {
       }
     }
   }
+  keep_to_policy(batch);
+}
+
+// fail: the batch ends before the first record that failed, and the run after it.
+void Mapper::keep_to_policy(Batch& batch) const {
   if (!batch.failures.empty() && pipeline_->on_error == OnError::fail) {
     const auto first =
         std::min_element(batch.failures.begin(), batch.failures.end(),

@@ -38,6 +38,8 @@ class Mapper {
   const std::vector<TargetPlan>& plans() const { return plans_; }
   // Fills batch.rows, .filtered, .failures; sorts and collapses the rows of merge targets.
   void map(Batch& batch);
+  // Instead of map(): every record fails for every target, for this failure.
+  void refuse(Batch& batch, const Failure& failure, std::int64_t attempts);
   // Again after records were abandoned.
   void order(Batch& batch) const;
 
@@ -60,6 +62,8 @@ class Mapper {
   void fail(Batch& batch, std::uint32_t record, std::size_t target, Stage stage, Failure failure);
   void fail_everywhere(Batch& batch, std::uint32_t record, Stage stage, const Failure& failure);
   void run_transforms(Batch& batch);
+  void begin(Batch& batch) const;
+  void keep_to_policy(Batch& batch) const;
   void transform_piece(Batch& batch, std::uint32_t first, std::uint32_t end);
 
   const Pipeline* pipeline_;

@@ -178,6 +178,8 @@ const std::map<std::string, std::function<std::string()>>& tables() {
       {"errors.postgres", [] { return errors_of(FailureSystem::postgres); }},
       {"errors.sqlite", [] { return errors_of(FailureSystem::sqlite); }},
       {"errors.kafka", [] { return errors_of(FailureSystem::kafka); }},
+      {"errors.http", [] { return errors_of(FailureSystem::http); }},
+      {"errors.flow", [] { return errors_of(FailureSystem::flow); }},
       {"points", points},
       {"settings", settings_reference_roff},
       {"targets", targets},

@@ -39,6 +39,18 @@ TEST_CASE("each row of the table is what its lookup gives") {
         break;
       case flow::FailureSystem::sqlite: CHECK(flow::classify_sqlite(row.number) == row.cls); break;
       case flow::FailureSystem::kafka: CHECK(flow::classify_kafka(row.code) == row.cls); break;
+      case flow::FailureSystem::http: {
+        std::string status(row.code);
+        if (status.ends_with("xx")) status.replace(1, 2, "99");
+        CHECK(flow::classify_http(std::stoi(status)) == row.cls);
+        break;
+      }
+      case flow::FailureSystem::flow: {
+        const auto* found = flow::find_own(row.code);
+        REQUIRE(found != nullptr);
+        CHECK(found->cls == row.cls);
+        break;
+      }
     }
   }
 }
@@ -74,6 +86,26 @@ TEST_CASE("a librdkafka error is classed by its name") {
   CHECK(flow::classify_kafka("UNKNOWN_TOPIC_OR_PART") == FailureClass::setup);
   CHECK(flow::classify_kafka("MSG_SIZE_TOO_LARGE") == FailureClass::invalid);
   CHECK(flow::classify_kafka("FENCED_INSTANCE_ID") == FailureClass::fenced);
+}
+
+TEST_CASE("an HTTP status is classed by itself, else by its hundred") {
+  CHECK(flow::classify_http(429) == FailureClass::throttled);
+  CHECK(flow::classify_http(500) == FailureClass::transient);
+  CHECK(flow::classify_http(599) == FailureClass::transient);
+  CHECK(flow::classify_http(422) == FailureClass::invalid);
+  CHECK(flow::classify_http(401) == FailureClass::unauthorized);
+  CHECK(flow::classify_http(418) == FailureClass::setup);
+  CHECK(flow::classify_http(999) == FailureClass::setup);
+}
+
+TEST_CASE("what may pass by itself is poison, what the record alone decides is invalid") {
+  CHECK(flow::classify_sqlstate("23503") == FailureClass::poison);
+  CHECK(flow::classify_sqlstate("P0001") == FailureClass::poison);
+  CHECK(flow::classify_sqlstate("23514") == FailureClass::invalid);
+  CHECK(flow::classify_sqlstate("23502") == FailureClass::invalid);
+  CHECK(flow::classify_sqlstate("22P02") == FailureClass::invalid);
+  CHECK(flow::classify_sqlite(787) == FailureClass::poison);
+  CHECK(flow::classify_sqlite(1299) == FailureClass::invalid);
 }
 
 TEST_CASE("no answer is transient and an unknown code stops the run") {

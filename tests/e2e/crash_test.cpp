@@ -150,7 +150,7 @@ using TargetMaker = std::function<CrashTarget()>;
 void crash_everywhere(const SourceMaker& source, const TargetMaker& target, bool merge) {
   for (const Point point : all_points()) {
     if (point == Point::drain_before)
-      continue;  // reached by a stop signal only: tested with the signals
+      continue;                       // reached by a stop signal only: tested with the signals
     if (of_letters(point)) continue;  // reached by bad records only: tested with them
     const CrashSource s = source();
     const CrashTarget t = target();

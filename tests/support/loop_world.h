@@ -24,6 +24,7 @@ struct World {
   MemoryLetters letters;
   MemoryState state;
   bool dry = false;
+  std::string run_id = "run-1";
   LoopLimits limits;
   std::optional<Mapper> mapper;
 
@@ -65,7 +66,7 @@ struct World {
     parts.limits = limits;
     if (pipeline.on_error == OnError::dlq && !dry) parts.letters = &letters;
     if (!dry) parts.state = &state;
-    parts.run_id = "run-1";
+    parts.run_id = run_id;
     return run_loop(parts);
   }
 

@@ -115,6 +115,7 @@ class MemoryTarget final : public Target {
   int attempts = 0;
   std::set<std::string> refuses;  // the records at these places are refused
   FailureClass refusal = FailureClass::invalid;
+  std::string kills;                         // a write with the record at this place is a defect
   std::map<std::string, int> heals;          // at this place: refused that often, then taken
   bool merge = false;                        // the value up to ':' is the key
   std::map<std::string, std::string> table;  // merge: key to the place of its version
@@ -155,6 +156,10 @@ class MemoryTarget final : public Target {
     failed_.reset();
     if (before_write) {
       if (auto r = before_write(attempts); !r) return *(failed_ = r.failure());
+    }
+    for (const std::uint32_t r : rows.order) {
+      if (batch.where(rows.record[r]) == kills)
+        return *(failed_ = Failure{.cls = FailureClass::defect, .what = "died"});
     }
     std::vector<RecordFailure> refused;
     std::vector<DeadLetter> letters;

@@ -101,7 +101,7 @@ TEST_CASE("the record that a constraint refuses is named, wherever it stands in 
         REQUIRE_FALSE(written);
         const Failure& f = written.failure();
         CAPTURE(f.text());
-        CHECK(f.cls == FailureClass::invalid);
+        CHECK(f.of_record());
         CHECK(f.effect == Effect::none);
         CHECK(f.code == c.code);
         CHECK(f.record == bad);

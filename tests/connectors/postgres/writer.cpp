@@ -23,6 +23,7 @@ Writer::Writer(const std::string& url, const std::string& table, Mode mode,
 Result<TargetSchema> Writer::prepare(const std::vector<ColumnSpec>& columns) {
   context_.pipeline = &pipeline_;
   context_.log = &log_;
+  context_.state = state;
   context_.dry_run = dry_run;
   auto made = make_postgres_target(context_, spec_);
   if (!made) return made.failure();
@@ -62,11 +63,31 @@ Result<void> Writer::write(const std::vector<std::vector<Value>>& rows) {
 }
 
 Result<void> Writer::write(const std::vector<Row>& rows) {
+  Batch batch;
+  RowSet set;
+  lay_out(rows, batch, set);
+  return target_->write(batch, set);
+}
+
+Result<std::vector<RecordFailure>> Writer::write_around(const std::vector<std::vector<Value>>& rows,
+                                                        const Aside& aside) {
+  std::vector<Row> upserts;
+  for (const auto& cells : rows) upserts.push_back({cells});
+  return write_around(upserts, aside);
+}
+
+Result<std::vector<RecordFailure>> Writer::write_around(const std::vector<Row>& rows,
+                                                        const Aside& aside) {
+  Batch batch;
+  RowSet set;
+  lay_out(rows, batch, set);
+  return target_->write_around(batch, set, aside);
+}
+
+void Writer::lay_out(const std::vector<Row>& rows, Batch& batch, RowSet& set) {
   std::vector<Caster> casts;
   for (const Column& c : plan_) casts.emplace_back(CastRule{c, TimeUnit::none, zone});
-  Batch batch;
   batch.span_of({"topic", 0}, Position{100});
-  RowSet set;
   set.width = plan_.size();
   for (std::uint32_t r = 0; r < rows.size(); ++r) {
     batch.records.emplace_back();
@@ -79,7 +100,6 @@ Result<void> Writer::write(const std::vector<Row>& rows) {
     }
   }
   order_rows(set, plan_, key_);
-  return target_->write(batch, set);
 }
 
 std::string server() { return services().postgres; }

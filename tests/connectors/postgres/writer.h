@@ -36,13 +36,22 @@ class Writer {
   };
   Result<void> write(const std::vector<Row>& rows);
   Result<void> write(const std::vector<std::vector<Value>>& rows);
+  // As write(), leaving out what is refused.
+  Result<std::vector<RecordFailure>> write_around(const std::vector<Row>& rows, const Aside& aside);
+  Result<std::vector<RecordFailure>> write_around(const std::vector<std::vector<Value>>& rows,
+                                                  const Aside& aside = {});
   // A text that lives as long as the writer.
   std::string_view keep(std::string text) { return texts_.emplace_back(std::move(text)); }
   Target& target() { return *target_; }
   std::string zone = "UTC";
   bool dry_run = false;
 
+  StateStore* state = nullptr;
+  Pipeline& pipeline() { return pipeline_; }
+
  private:
+  void lay_out(const std::vector<Row>& rows, Batch& batch, RowSet& set);
+
   Pipeline pipeline_;
   TargetSpec spec_;
   NoLog log_;

@@ -1,10 +1,12 @@
 #pragma once
 // A SQLite target under test: a database of its own, rows by hand, and what the table holds
 // afterwards.
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,6 +55,8 @@ class SqliteBench {
   Result<TargetSchema> prepare(const std::vector<ColumnSpec>& columns = {}) {
     Context context;
     context.log = &log;
+    context.pipeline = &pipeline;
+    context.state = state;
     auto made = make_sqlite_target(context, spec, limits_);
     if (!made) return made.failure();
     target = std::move(made).value();
@@ -83,6 +87,35 @@ class SqliteBench {
     std::copy(row.begin(), row.end(), cells);
   }
   Result<void> write() {
+    order();
+    auto done = target->write(batch, batch.rows[0]);
+    batch.clear();
+    return done;
+  }
+  // "record code" of each row that was refused, in order; the letters that `aside` gave are the
+  // target's to keep.
+  std::vector<std::string> write_around(Aside aside = {}) {
+    order();
+    auto told = std::make_shared<std::set<std::uint32_t>>();
+    if (!aside.refused) {
+      aside.refused = [told](const RecordFailure& f) -> Result<std::optional<DeadLetter>> {
+        told->insert(f.record);
+        return std::optional<DeadLetter>();
+      };
+    }
+    auto refused = target->write_around(batch, batch.rows[0], aside);
+    batch.clear();
+    if (!refused) return {"failed: " + refused.failure().text()};
+    std::sort(refused->begin(), refused->end(),
+              [](const auto& a, const auto& b) { return a.record < b.record; });
+    std::vector<std::string> out;
+    for (const RecordFailure& f : *refused) {
+      CHECK(f.failure.record == f.record);
+      out.push_back(std::to_string(f.record) + " " + f.failure.code);
+    }
+    return out;
+  }
+  void order() {
     if (batch.rows.empty()) batch.rows.resize(1);
     std::vector<std::size_t> key;
     for (std::size_t c = 0; c < plan.size(); ++c) {
@@ -92,9 +125,6 @@ class SqliteBench {
     }
     batch.rows[0].width = plan.size();
     order_rows(batch.rows[0], plan, key);
-    auto done = target->write(batch, batch.rows[0]);
-    batch.clear();
-    return done;
   }
   void must_write() {
     auto done = write();
@@ -102,6 +132,8 @@ class SqliteBench {
   }
 
   TargetSpec spec;
+  Pipeline pipeline;
+  StateStore* state = nullptr;
   MemoryLog log;
   std::unique_ptr<Target> target;
   Columns plan;
