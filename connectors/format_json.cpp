@@ -77,7 +77,7 @@ class JsonDecoder final : public Decoder {
     if (scan_.start(text) && root()) return true;
     failure = Failure{};
     failure.cls = FailureClass::invalid;
-    failure.code = "json";
+    failure.code = "decode.json";
     failure.what = "the record is not the JSON that is wanted: " + scan_.problem();
     failure.hint = "look at the record, and at what wrote it";
     return false;

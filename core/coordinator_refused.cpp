@@ -193,10 +193,10 @@ void CommitCoordinator::forget_attempts(const Batch& batch) {
   std::vector<Attempts> passed;
   for (const auto& [key, tried] : *attempts_) {
     const auto& [origin, offset, target] = key;
-    const bool over = std::any_of(
-        batch.spans.begin(), batch.spans.end(), [&origin = origin, &offset = offset](const Span& s) {
-          return s.partition == origin && offset.value < s.next.next;
-        });
+    const bool over = std::any_of(batch.spans.begin(), batch.spans.end(),
+                                  [&origin = origin, &offset = offset](const Span& s) {
+                                    return s.partition == origin && offset.value < s.next.next;
+                                  });
     if (over) passed.push_back({origin, offset, target, 0, 0});
   }
   if (passed.empty()) return;
