@@ -67,6 +67,11 @@ Result<void> Mapper::plan_fields(const std::vector<TargetSchema>& schemas) {
     const bool found = spec != pipeline_->columns.end();
     field_specs_.push_back(found ? &*spec : nullptr);
     fields_.push_back(found ? spec->from : path_field(name));
+    // "$" of a JSON record is its value as JSON, not as text.
+    FieldSource& field = fields_.back();
+    if (field.from == FieldSource::From::value && pipeline_->format == FormatKind::json) {
+      field.from = FieldSource::From::path;
+    }
   };
   if (!transforms_.empty()) {
     for (const std::string& name : transforms_.front()->inputs()) add(name);
