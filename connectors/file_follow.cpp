@@ -115,11 +115,9 @@ Result<Turn> FollowAgenda::next() {
 // Has the file changed since its last pass? A file that grows after it was rotated is not finished
 // yet.
 Result<bool> FollowAgenda::due(Followed& f, Clock::time_point now) {
-  auto opened = f.reader->open();
-  if (!opened) {  // it went away again before it was read
-    complain({opened.failure()});
-    f.done = true;
-    return false;
+  if (auto opened = f.reader->open(); !opened) {
+    if (has_name(*f.reader)) return std::move(opened).failure();
+    return false;  // it went away again before it was read: the next scan says so
   }
   if (f.reader->read_once()) return true;
   auto st = f.reader->status();
@@ -181,9 +179,9 @@ Result<void> FollowAgenda::scan(Clock::time_point now) {
   for (Followed& f : files_) {
     if (!f.done && !f.deleted && !f.reader->read_once()) follow_name(f, now);
   }
-  // What is done and closed no longer holds its inode: another file may get it.
+  // What is not open does not hold its inode: another file may have it by now.
   std::erase_if(files_, [&](Followed& f) {
-    if (!f.done || f.reader->pipe() || has_name(*f.reader)) return false;
+    if (f.reader->is_open() || f.reader->pipe() || has_name(*f.reader)) return false;
     setup_.known.push_back(f.reader->known());
     return true;
   });
@@ -211,7 +209,9 @@ void FollowAgenda::follow_name(Followed& f, Clock::time_point now) {
   } else {
     f.reader->rename(name);
     const Position at{f.reader->position()};
-    relocated_.push_back({f.reader->partition(), at, at, f.reader->known().identity.text()});
+    if (at.next > 0) {
+      relocated_.push_back({f.reader->partition(), at, at, f.reader->known().identity.text()});
+    }
     log.event(Level::info, "file.rotated",
               {{"path", name}, {"was", was}, {"position", std::to_string(at.next)}});
   }

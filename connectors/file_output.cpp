@@ -61,7 +61,8 @@ Result<void> LineWriter::add_record(const Batch& batch, std::uint32_t record, st
     return Failure{.cls = FailureClass::invalid,
                    .where = batch.where(record),
                    .what = "holds a line feed and so cannot be one line of " + label_,
-                   .hint = "map it to a column with `columns:` to have it escaped"};
+                   .hint = "map it to a column with `columns:` to have it escaped",
+                   .record = record};
   }
   out.push_back('\n');
   return {};

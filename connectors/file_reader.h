@@ -72,6 +72,7 @@ class FileReader {
   void rename(std::string path) { partition_.topic = std::move(path); }
   void start_over();  // rewritten: from byte 0, as a new file
   void close() { stream_.reset(); }
+  bool is_open() const { return stream_ != nullptr; }
 
  private:
   bool compressed() const {

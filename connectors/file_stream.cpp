@@ -11,7 +11,7 @@ namespace flow::files {
 
 namespace {
 
-constexpr std::size_t raw_buffer_bytes = std::size_t{256} << 10;
+constexpr std::size_t raw_buffer_bytes = std::size_t{64} << 10;
 constexpr int pipe_wait_ms = 20;
 
 class PlainCodec final : public Codec {

@@ -196,6 +196,18 @@ TEST_CASE("follow: compressed files that come are read once") {
   CHECK(values(runs.followed) == lines(1, 3) + lines(10, 3));
 }
 
+TEST_CASE("follow: a compressed file under a known name, with other content, is another file") {
+  TempDir dir;
+  FileRuns runs({dir / "*.gz"});
+  runs.start_following();
+  for (const int first : {1, 100, 200}) {
+    dir.write("part", gzip(json_lines(first, 3)));
+    fs::rename(dir / "part", dir / "1.gz");
+    runs.follow_until(runs.followed.size() + 3);
+  }
+  CHECK(values(runs.followed) == lines(1, 3) + lines(100, 3) + lines(200, 3));
+}
+
 TEST_CASE("follow: a directory among the matches is said once and passed over") {
   TempDir dir;
   dir.write("a.jsonl", json_lines(1, 1));

@@ -264,6 +264,7 @@ TEST_CASE("without columns the records' own bytes are the lines") {
   REQUIRE_FALSE(several.ok());
   CHECK(several.failure().cls == FailureClass::invalid);
   CHECK(several.failure().where == "in/0@0");
+  CHECK(several.failure().record == 1);
   CHECK(read_file(dir / "raw").empty());
 }
 
