@@ -122,7 +122,7 @@ Result<bool> PostgresTarget::each_apart(Around& around, Rows part) {
   bool all_good = true;
   while (!part.empty()) {
     const Rows some = part.first(std::min(part.size(), rows_apart_at_once));
-    if (!arrays_.fill(around.rows, some, columns_, all)) {
+    if (!arrays_.fill(around.rows, some, columns_, all, PgArrays::Wording::text)) {
       // A value that cannot be sent at all: its row goes first, the others try again.
       const std::size_t bad = arrays_.bad_row();
       Failure failure = unwritable(around.rows, some[bad], arrays_.bad_column());

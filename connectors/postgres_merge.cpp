@@ -56,6 +56,38 @@ std::string on_conflict(const TargetSpec& spec, const std::vector<PgColumn>& col
          " WHERE ROW(" + list("old.") + ")::record *<> ROW(" + list("excluded.") + ")::record";
 }
 
+// How the function below takes a column: of its base type, or as text.
+std::string parameter_type(const PgColumn& column) {
+  switch (column.wire) {
+    case PgWire::boolean: return "bool[]";
+    case PgWire::int16: return "int2[]";
+    case PgWire::int32: return "int4[]";
+    case PgWire::int64: return "int8[]";
+    case PgWire::float32: return "float4[]";
+    case PgWire::float64: return "float8[]";
+    case PgWire::numeric: return "numeric[]";
+    case PgWire::jsonb: return "jsonb[]";
+    case PgWire::bytes: return "bytea[]";
+    case PgWire::date: return "date[]";
+    case PgWire::uuid: return "uuid[]";
+    case PgWire::timestamp:
+      return column.column.type == Type::timestamptz ? "timestamptz[]" : "timestamp[]";
+    case PgWire::text:
+    case PgWire::special: return "text[]";
+  }
+  return "text[]";
+}
+
+// A text type takes text by assignment, which refuses what is too long; a cast would cut it.
+std::string cast_from_text(const PgColumn& column) {
+  constexpr Oid text_oids[] = {25, 1043, 1042};  // text, varchar, char(n)
+  const bool text =
+      column.wire == PgWire::text &&
+      std::find(std::begin(text_oids), std::end(text_oids), column.element) != std::end(text_oids);
+  const bool as_text = column.wire == PgWire::text || column.wire == PgWire::special;
+  return as_text && !text ? "::" + column.declared : "";
+}
+
 // A function that stores rows one by one, each in a subtransaction of its own, and tells of those
 // that were refused. `insert`: stores the row that `flow_row` holds. `types`: of the parameters,
 // arrays. The names in `names` are quoted.
@@ -107,13 +139,14 @@ PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
                    return name(i) + " " + (special(columns[i]) ? "text" : columns[i].declared);
                  }) +
             ") ON COMMIT DROP; COPY pg_temp.flow_stage FROM STDIN (FORMAT binary)";
-  const auto insert = [&](const std::string& from) {
+  const auto insert_as = [&](const std::string& from, const auto& cast) {
     return "INSERT INTO " + into + " AS old (" + names + ") SELECT " +
-           each(", ",
-                [&](std::size_t i) {
-                  return "new." + name(i) + (special(columns[i]) ? "::" + columns[i].declared : "");
-                }) +
+           each(", ", [&](std::size_t i) { return "new." + name(i) + cast(columns[i]); }) +
            " FROM " + from + (merge ? on_conflict(spec, columns) : "");
+  };
+  const auto insert = [&](const std::string& from) {
+    return insert_as(
+        from, [&](const PgColumn& c) { return special(c) ? "::" + c.declared : std::string(); });
   };
   const auto unnest = [](std::size_t count) {
     return "unnest(" +
@@ -124,13 +157,11 @@ PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
   s.insert_arrays = insert(unnest(columns.size()) + names + ")");
   const auto parameter = [](std::size_t i) { return "$" + std::to_string(i + 1); };
   s.each_function = each_function(
-      insert("(SELECT " + each(", ", [&](std::size_t i) { return "flow_row." + name(i); }) +
-             ") AS new (" + names + ")"),
-      each(", ",
-           [&](std::size_t i) {
-             return (special(columns[i]) ? "text" : columns[i].declared) + "[]";
-           }),
-      names, each(", ", parameter));
+      insert_as("(SELECT " + each(", ", [&](std::size_t i) { return "flow_row." + name(i); }) +
+                    ") AS new (" + names + ")",
+                cast_from_text),
+      each(", ", [&](std::size_t i) { return parameter_type(columns[i]); }), names,
+      each(", ", parameter));
   s.each = "SELECT flow_at, flow_code, flow_message, flow_column FROM pg_temp.flow_each(" +
            each(", ", parameter) + ")";
   for (const std::string& key : spec.key) {
@@ -148,13 +179,15 @@ PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
 }
 
 bool PgArrays::fill(const RowSet& set, std::span<const std::uint32_t> rows,
-                    const std::vector<PgColumn>& columns, std::span<const std::size_t> chosen) {
+                    const std::vector<PgColumn>& columns, std::span<const std::size_t> chosen,
+                    Wording wording) {
   sinks_.resize(std::max(sinks_.size(), chosen.size()));
   parameters_.types.clear();
   parameters_.values.clear();
   for (std::size_t c = 0; c < chosen.size(); ++c) {
     const PgColumn& column = columns[chosen[c]];
-    const bool as_text = column.wire == PgWire::special;
+    const bool as_text =
+        column.wire == PgWire::special || (column.wire == PgWire::text && wording == Wording::text);
     ByteSink& sink = sinks_[c];
     sink.clear();
     put_array_header(sink, as_text ? text_oid : column.element, rows.size());

@@ -42,13 +42,16 @@ struct PgSession {
 PgStatements make_statements(const PgTable& table, const TargetSpec& spec,
                              const std::vector<PgColumn>& columns, const PgSession& session);
 
-// Cells of chosen rows and columns as binary arrays. Owner: of the buffers, reused.
+// Cells of chosen rows and columns as binary arrays. Owner: of the buffers, reused. Wording::text:
+// what travels as text goes as text[], for the server to convert value by value.
 class PgArrays {
  public:
+  enum class Wording : std::uint8_t { native, text };
   // False: a cell cannot be written; `row` and `column` say which (indexes into `rows` and the
   // plan).
   bool fill(const RowSet& set, std::span<const std::uint32_t> rows,
-            const std::vector<PgColumn>& columns, std::span<const std::size_t> chosen);
+            const std::vector<PgColumn>& columns, std::span<const std::size_t> chosen,
+            Wording wording = Wording::native);
   const PgParameters& parameters() const { return parameters_; }
   std::size_t bad_row() const { return bad_row_; }
   std::size_t bad_column() const { return bad_column_; }

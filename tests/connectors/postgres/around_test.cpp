@@ -29,7 +29,7 @@ std::set<std::int64_t> every(std::int64_t step, std::int64_t count) {
 
 Writer opened(const PgSchema& schema, Mode mode) {
   Writer w(schema.url(), "t", mode, mode == Mode::merge ? Lines{"id"} : Lines{});
-  const auto r = w.open();
+  const auto r = w.open({"id", "v"});
   REQUIRE_MESSAGE(r, r.failure().text());
   return w;
 }
@@ -83,11 +83,13 @@ TEST_CASE("rows that the table refuses are named; the others are stored in one t
       {"v text REFERENCES parents", "23503"},
       {"v text REFERENCES parents DEFERRABLE INITIALLY DEFERRED", "23503"},
       {"v mood", "22P02"},
+      {"v word", "23514"},
+      {"v varchar(4) CHECK (v <> 'bad')", "23514"},
   };
   const PgSchema schema(server(), "around");
   schema.query(
       "CREATE TABLE parents (k text PRIMARY KEY); INSERT INTO parents VALUES ('good'); "
-      "CREATE TYPE mood AS ENUM ('good')");
+      "CREATE TYPE mood AS ENUM ('good'); CREATE DOMAIN word AS text CHECK (VALUE <> 'bad')");
   for (const Case& c : cases) {
     for (const Mode mode : {Mode::append, Mode::merge}) {
       for (const std::int64_t count : {1L, 300L, 2500L}) {
@@ -98,7 +100,7 @@ TEST_CASE("rows that the table refuses are named; the others are stored in one t
           CAPTURE(step);
           CAPTURE(static_cast<int>(mode));
           schema.query(std::string("DROP TABLE IF EXISTS t; CREATE TABLE t (id bigint PRIMARY "
-                                   "KEY, ") +
+                                   "KEY, x bigint DEFAULT txid_current(), ") +
                        c.ddl + ")");
           Writer w = opened(schema, mode);
           const auto bad = every(step, count);
@@ -106,7 +108,8 @@ TEST_CASE("rows that the table refuses are named; the others are stored in one t
           check_refused(w.write_around(rows_with(count, bad), told.aside()), bad, c.code);
           CHECK(told.records == bad);
           check_stored(schema, count, bad);
-          CHECK(lines(schema, "SELECT count(DISTINCT xmin::text) <= 2 FROM t") == Lines{"t"});
+          if (bad.size() < static_cast<std::size_t>(count))
+            CHECK(lines(schema, "SELECT count(DISTINCT x) FROM t") == Lines{"1"});
         }
       }
     }
@@ -191,6 +194,51 @@ TEST_CASE("a role that may not make temporary functions still gets every good ro
   }
   pg_query(server(), "DROP DATABASE " + name);
   pg_query(server(), "DROP ROLE " + name);
+}
+
+TEST_CASE("stored row by row, each type keeps its value") {
+  const PgSchema schema(server(), "around");
+  schema.query(
+      "CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN positive AS int4 CHECK (VALUE > 0); "
+      "CREATE TABLE t (id bigint, b bool, i2 int2, f4 float4, f8 float8, n numeric(10,2), c "
+      "char(3), vc varchar(3), j json, jb jsonb, d date, ts timestamp, tz timestamptz, u uuid, by "
+      "bytea, e mood, p positive, net inet, a int[], ok bool CHECK (ok))");
+  Writer w(schema.url(), "t");
+  const auto opened = w.open();
+  REQUIRE_MESSAGE(opened, opened.failure().text());
+  std::vector<std::vector<Value>> rows;
+  std::set<std::int64_t> bad;
+  for (std::int64_t i = 0; i < 400; ++i) {
+    if (i % 2 != 0) bad.insert(i);
+    rows.push_back({number(i),
+                    Value::boolean(true),
+                    number(7),
+                    token("1.5"),
+                    token("2.25"),
+                    token("12.30"),
+                    text("abc"),
+                    text("abc"),
+                    json("[1]"),
+                    json("{\"a\":1}"),
+                    text("2024-02-29"),
+                    text("2024-02-29T10:00:00"),
+                    text("2024-02-29T10:00:00Z"),
+                    text("6ba7b810-9dad-11d1-80b4-00c04fd430c8"),
+                    text("xy"),
+                    text("glad"),
+                    number(3),
+                    text("10.0.0.1"),
+                    text("{1,2}"),
+                    Value::boolean(i % 2 == 0)});
+  }
+  check_refused(w.write_around(rows), bad, "23514");
+  check_stored(schema, 400, bad);
+  CHECK(lines(schema,
+              "SELECT DISTINCT b, i2, f4, f8, n, c, vc, j::text, jb, d, ts, tz AT TIME ZONE 'UTC', "
+              "u, by, "
+              "e, p, net, a FROM t") ==
+        Lines{"t|7|1.5|2.25|12.30|abc|abc|[1]|{\"a\": 1}|2024-02-29|2024-02-29 10:00:00|2024-02-29 "
+              "10:00:00|6ba7b810-9dad-11d1-80b4-00c04fd430c8|\\x7879|glad|3|10.0.0.1|{1,2}"});
 }
 
 TEST_CASE("a verdict that ends the write leaves nothing behind") {
