@@ -69,6 +69,7 @@ LetterWhere where_of(const LetterFilter& filter, SqlDialect dialect) {
     conditions.where().parameters.push_back(ids_cell(filter.ids, dialect));
     conditions.add(ids_in("l.id", "$1", dialect));
   }
+  if (filter.after != 0) conditions.add("l.id > " + std::to_string(filter.after));
   conditions.add_text("pipeline", filter.pipeline);
   conditions.add_text("topic", filter.topic);
   conditions.add_text("target", filter.target);
@@ -140,15 +141,18 @@ std::vector<std::int64_t> ids_of(const Table& table) {
   return ids;
 }
 
-std::string select_letters(SqlDialect dialect) {
+std::string select_letters(SqlDialect dialect, LettersAre which) {
+  const bool unknown = which == LettersAre::any;
   return "SELECT l.id, l.pipeline, l.version, l.target, l.topic, l.partition, l.record_offset,"
          " l.stage, l.class, l.code, l.error, l.attempts, l.first_failed_ms, l.last_failed_ms,"
-         " l.run_id, CASE WHEN c.letter IS NULL THEN l.state ELSE 'replaying' END, l.replays,"
-         " r.timestamp_ms, r.operation_id, " +
-         selected_bytes("r.key", dialect) + ", " + selected_bytes("r.value", dialect) + ", " +
-         selected_bytes("r.headers", dialect) +
-         " FROM flow.dead_letters l JOIN flow.dead_letter_records r ON r.letter = l.id"
-         " LEFT JOIN flow.dead_letter_claims c ON c.store = '' AND c.letter = l.id";
+         " l.run_id, " +
+         std::string(unknown ? "CASE WHEN c.letter IS NULL THEN l.state ELSE 'replaying' END"
+                             : "'replaying'") +
+         ", l.replays, r.timestamp_ms, r.operation_id, " + selected_bytes("r.key", dialect) + ", " +
+         selected_bytes("r.value", dialect) + ", " + selected_bytes("r.headers", dialect) +
+         " FROM flow.dead_letters l JOIN flow.dead_letter_records r ON r.letter = l.id" +
+         (unknown ? " LEFT JOIN flow.dead_letter_claims c ON c.store = '' AND c.letter = l.id"
+                  : "");
 }
 
 std::vector<DeadLetter> letters_of(const Table& table, SqlDialect dialect) {

@@ -30,7 +30,9 @@ std::vector<std::int64_t> ids_of(const Table& table);
 std::string ids_from(std::string_view mark, SqlDialect dialect);
 
 // "SELECT ... FROM ... " of whole letters; letters_of() reads what it gives.
-std::string select_letters(SqlDialect dialect);
+// claimed: all that are selected are held by a replay.
+enum class LettersAre : std::uint8_t { any, claimed };
+std::string select_letters(SqlDialect dialect, LettersAre which);
 std::vector<DeadLetter> letters_of(const Table& table, SqlDialect dialect);
 
 // claimed: only letters that a replay holds.

@@ -67,7 +67,8 @@ Result<std::vector<DeadLetter>> LetterTable::list(const LetterFilter& filter) {
     // The bytes of those that are given are read, and no others.
     const std::string which =
         filter.limit == 0 ? where.text : " WHERE l.id IN (" + select_ids(filter, where) + ")";
-    auto rows = s.run(select_letters(s.dialect()) + which + " ORDER BY l.id", where.parameters);
+    auto rows = s.run(select_letters(s.dialect(), LettersAre::any) + which + " ORDER BY l.id",
+                      where.parameters);
     if (!rows) return rows.failure();
     letters = letters_of(*rows, s.dialect());
     return {};
@@ -185,8 +186,8 @@ Result<std::vector<DeadLetter>> LetterTable::claim(const LetterFilter& filter,
     if (!ids) return ids.failure();
     const auto chosen = ids_of(*ids);
     if (auto taken = ledger_.take(s, chosen, replay); !taken) return taken;
-    auto rows = s.run(select_letters(s.dialect()) + " WHERE " + ids_in("l.id", "$1", s.dialect()) +
-                          " ORDER BY l.id",
+    auto rows = s.run(select_letters(s.dialect(), LettersAre::claimed) + " WHERE " +
+                          ids_in("l.id", "$1", s.dialect()) + " ORDER BY l.id",
                       {ids_cell(chosen, s.dialect())});
     if (!rows) return rows.failure();
     letters = letters_of(*rows, s.dialect());
