@@ -42,9 +42,9 @@ bool matches(const DeadLetter& l, const LetterFilter& f) {
   const auto is = [](const std::string& wanted, const std::string& text) {
     return wanted.empty() || wanted == text;
   };
-  return is(f.pipeline, l.pipeline) && is(f.topic, l.origin.topic) && is(f.target, l.target) &&
-         is(f.stage, l.stage) && (!f.cls || *f.cls == l.cls) && (!f.key || f.key == l.key) &&
-         (!f.since_ms || l.last_failed_ms >= *f.since_ms) &&
+  return l.id > f.after && is(f.pipeline, l.pipeline) && is(f.topic, l.origin.topic) &&
+         is(f.target, l.target) && is(f.stage, l.stage) && (!f.cls || *f.cls == l.cls) &&
+         (!f.key || f.key == l.key) && (!f.since_ms || l.last_failed_ms >= *f.since_ms) &&
          (!f.until_ms || l.last_failed_ms < *f.until_ms) && (!f.state || *f.state == l.state);
 }
 

@@ -64,6 +64,7 @@ struct LetterFilter {
   std::optional<std::int64_t> since_ms{}, until_ms{};
   std::optional<LetterState> state{};
   std::string snapshot{};  // only those of this snapshot
+  std::int64_t after = 0;  // ids greater than this one, 0: all
   std::size_t limit = 0;   // 0: all
 };
 

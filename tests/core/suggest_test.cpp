@@ -27,3 +27,8 @@ TEST_CASE("the nearest of several names wins") {
   CHECK(flow::nearest_name("topic", {"topics", "optic", "tonic"}) == "topics");
   CHECK(flow::did_you_mean("tpoic", {"topics", "topic"}) == "; did you mean \"topic\"?");
 }
+
+TEST_CASE("swapped letters are nearer than a changed one") {
+  CHECK(flow::nearest_name("tabel", {"label", "table"}) == "table");
+  CHECK(flow::nearest_name("tabel", {"table", "label"}) == "table");
+}
