@@ -37,14 +37,13 @@ Result<void> CrashLoop::begin() {
   if (marks->empty()) return {};
   auto runs = state_->runs(pipeline_.name, runs_looked_at);
   if (!runs) return runs.failure();
-  std::string latest;
-  for (const InFlight& m : *marks) latest = std::max(latest, last_run(m.runs));
-  const bool died = std::any_of(runs->begin(), runs->end(), [&](const RunRow& r) {
-    return r.id == latest && r.status == RunStatus::interrupted;
-  });
-  if (!died) return {};
+  const auto latest = std::find_if(runs->begin(), runs->end(), [&](const RunRow& r) {
+    return std::any_of(marks->begin(), marks->end(),
+                       [&](const InFlight& m) { return last_run(m.runs) == r.id; });
+  });  // newest first
+  if (latest == runs->end() || latest->status != RunStatus::interrupted) return {};
   for (InFlight& m : *marks) {
-    if (last_run(m.runs) != latest) continue;
+    if (last_run(m.runs) != latest->id) continue;
     ++m.deaths;
     deaths_ = std::max(deaths_, m.deaths);
     records_ = std::max(records_, m.records);
