@@ -90,9 +90,9 @@ TEST_CASE("a right that is taken away ends the run with 77; once it is back, the
   const PgSchema schema(services().postgres, "right");
   const std::string role = unique_name("right");
   schema.query("CREATE TABLE t (id bigint PRIMARY KEY, v text); CREATE ROLE " + role +
-               " LOGIN; GRANT CONNECT ON DATABASE flow TO " + role + "; GRANT USAGE ON SCHEMA " +
-               schema.name() + " TO " + role + "; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO " +
-               role);
+               " LOGIN; GRANT CONNECT, TEMPORARY ON DATABASE flow TO " + role +
+               "; GRANT USAGE ON SCHEMA " + schema.name() + " TO " + role +
+               "; GRANT SELECT, INSERT, UPDATE, DELETE ON t TO " + role);
   std::string url = services().postgres;
   url.replace(url.find("flow@"), 4, role);
   const FlowProgram flow(pipeline("right", postgres_target(url, schema.table("t"))));
