@@ -117,9 +117,18 @@ void add_windows(const Pipeline& p, Contract& c) {
     return out;
   };
   c.windows.push_back({"read, decode, transform", "nothing", effects(0)});
+  if (p.on_error == OnError::dlq) {
+    c.windows.push_back({"store_dead_letters",
+                         "letters of records that do not map, but for those that a target keeps in "
+                         "its own database with its rows; stored again they are not doubled",
+                         effects(0)});
+  }
   for (std::size_t t = 0; t < p.targets.size(); ++t) {
-    c.windows.push_back({"apply_to_targets: " + p.targets[t].label,
-                         "the batch in " + p.targets[t].label, effects(t + 1)});
+    c.windows.push_back(
+        {"apply_to_targets: " + p.targets[t].label,
+         "the batch in " + p.targets[t].label +
+             (p.on_error == OnError::dlq ? ", and the letters of what it refused" : ""),
+         effects(t + 1)});
   }
   c.windows.push_back({"commit_position", "the position after the batch",
                        std::vector<std::string>(p.targets.size(), "nothing is repeated")});
@@ -165,6 +174,7 @@ Result<Contract> derive_contract(const Pipeline& p) {
     c.authority_why = "files keep no positions of their own";
   }
   c.order = {"read", "decode", "transform"};
+  if (p.on_error == OnError::dlq) c.order.emplace_back("store_dead_letters");
   for (const TargetSpec& t : p.targets) {
     c.targets.push_back(contract_of(p, t));
     c.order.push_back("apply_to_targets: " + t.label);
