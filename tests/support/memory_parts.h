@@ -22,6 +22,10 @@ class MemoryLog final : public Log {
     for (const auto& [name, value] : fields) line += " " + std::string(name) + "=" + value;
     lines_.push_back(std::move(line));
   }
+  std::vector<std::string> lines() const {
+    const std::scoped_lock lock(mutex_);
+    return lines_;
+  }
   bool has(std::string_view start) const {
     const std::scoped_lock lock(mutex_);
     for (const std::string& l : lines_) {
