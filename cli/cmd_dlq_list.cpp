@@ -51,7 +51,9 @@ int list_groups(const Globals& globals, Letters& letters, const LetterFilter& fi
   std::cout << letters.masker.text(table({"letters", "status", "pipeline", "topic", "target",
                                           "stage", "class", "code", "first failed", "last failed"},
                                          rows, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
-  std::cout << "\nflow dlq list --each shows them one by one, flow dlq show ID one whole\n";
+  std::cout << letters.masker.text("\nflow dlq list --each" + letters.words +
+                                   " shows them one by one, flow dlq show ID" + letters.words +
+                                   " one whole\n");
   return 0;
 }
 

@@ -14,20 +14,19 @@ int export_letters(const Globals& globals, const LetterFlags& flags) {
   if (!filter) return report_failure(globals, filter.failure(), {});
   auto letters = open_letters(globals, flags, StateAccess::read_only);
   if (!letters) return report_failure(globals, letters.failure(), {});
-  auto list = (*letters)->store->list(*filter);
-  if (!list) return report_failure(globals, list.failure(), (*letters)->masker);
-  for (const DeadLetter& l : *list) std::cout << letter_json(l).dump() << '\n';
-  std::cout << std::flush;
-  if (!std::cout) {
-    return report_failure(globals,
-                          {.cls = FailureClass::setup,
-                           .where = "stdout",
-                           .what = "cannot be written",
-                           .hint = "the reader of the pipe has gone",
-                           .exit = ExitCode::io},
-                          {});
-  }
-  std::cerr << "exported " << list->size() << (list->size() == 1 ? " letter\n" : " letters\n");
+  const auto print = [](const DeadLetter& l) -> Result<void> {
+    std::cout << letter_json(l).dump() << '\n';
+    if (std::cout) return {};
+    return Failure{.cls = FailureClass::setup,
+                   .where = "stdout",
+                   .what = "cannot be written",
+                   .hint = "the reader of the pipe has gone, or the disk is full",
+                   .exit = ExitCode::io};
+  };
+  auto count = for_each_letter(*(*letters)->store, *filter, print);
+  if (count && !std::cout.flush()) count = print({}).failure();
+  if (!count) return report_failure(globals, count.failure(), (*letters)->masker);
+  if (!globals.quiet) std::cerr << "exported " << letters_text(*count) << '\n';
   return 0;
 }
 
@@ -82,7 +81,7 @@ int import_letters(const Globals& globals, const LetterFlags& flags, const std::
     j["imported"] = read->size();
     print_json("dlq.import", std::move(j), {});
   } else {
-    std::cout << "imported " << read->size() << (read->size() == 1 ? " letter" : " letters")
+    std::cout << "imported " << letters_text(read->size())
               << "; one that was there already is not there twice\n";
   }
   return 0;
@@ -104,7 +103,7 @@ void add_dlq_move(CLI::App& dlq, Globals& globals, Action& action) {
   auto from = std::make_shared<std::string>("-");
   CLI::App* i =
       add_command(dlq, globals, "import",
-                  "Reads dead letters that export printed; doing so twice changes nothing",
+                  "Reads dead letters that export printed; one that is there is not there twice",
                   "flow dlq import letters.jsonl");
   i->add_option("LETTERS", *from, "The file, - for standard input");
   i->add_option("--pipeline-file", into->file,

@@ -12,7 +12,7 @@ std::string hex_dump(std::string_view bytes) {
   constexpr std::size_t per_line = 16;
   std::string out;
   for (std::size_t at = 0; at < bytes.size(); at += per_line) {
-    char place[16];
+    char place[24];
     std::snprintf(place, sizeof place, "%08zx ", at);
     out += place;
     std::string text;
@@ -87,7 +87,8 @@ int show(const Globals& globals, const LetterFlags& flags, const std::string& fo
                           {.cls = FailureClass::setup,
                            .where = "letter " + std::to_string(flags.ids.front()),
                            .what = "is not in " + l.state->location(),
-                           .hint = "flow dlq list --each shows the ids",
+                           .hint = "flow dlq list --each shows the ids; name the pipeline file or "
+                                   "--state when it is elsewhere",
                            .exit = ExitCode::bad},
                           l.masker);
   }
@@ -105,6 +106,7 @@ int show(const Globals& globals, const LetterFlags& flags, const std::string& fo
     Json e;
     e["at"] = rfc3339(a.at_ms);
     e["who"] = a.who;
+    e["host"] = a.host;
     e["replay"] = a.replay;
     e["what"] = a.what;
     e["outcome"] = a.outcome;

@@ -1,5 +1,6 @@
 #include "cli/dlq.h"
 
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 #include <pwd.h>
@@ -74,8 +75,10 @@ void add_letter_flags(CLI::App& c, Globals& globals, LetterFlags& f) {
   c.add_option("--since", f.since,
                "Letters that failed last at this time or later: a time, or 2h for two hours back");
   c.add_option("--until", f.until, "Letters that failed last before this time");
-  c.add_option("--status", f.state,
+  c.add_option("--status", f.status,
                "Letters in this state: pending, replaying, replayed, parked, discarded");
+  c.add_option("--snapshot", f.snapshot,
+               "Letters of this snapshot, as flow dlq replay --dry-run took it");
   c.add_option("--limit", f.limit, "At most this many letters")->check(positive_count());
   add_set_flag(c, globals);
   add_state_flag(c, globals);
@@ -88,17 +91,18 @@ Result<LetterFilter> filter_of(const LetterFlags& f) {
   filter.pipeline = f.pipeline;
   filter.target = f.target;
   filter.stage = f.stage;
+  filter.snapshot = f.snapshot;
   filter.limit = f.limit;
-  if (!f.key.empty()) filter.key = f.key;
+  filter.key = f.key;
   if (!f.cls.empty()) {
     filter.cls = named(f.cls, FailureClass::defect);
     if (!filter.cls)
       return usage("--class", "no failure class " + f.cls, "flow explain --errors lists them");
   }
-  if (!f.state.empty()) {
-    filter.state = named(f.state, LetterState::discarded);
+  if (!f.status.empty()) {
+    filter.state = named(f.status, LetterState::discarded);
     if (!filter.state) {
-      return usage("--status", "no state " + f.state,
+      return usage("--status", "no state " + f.status,
                    "pending, replaying, replayed, parked or discarded");
     }
   }
@@ -118,15 +122,22 @@ Result<LetterFilter> filter_of(const LetterFlags& f) {
 Result<std::unique_ptr<Letters>> open_letters(const Globals& globals, const LetterFlags& flags,
                                               StateAccess access) {
   auto letters = std::make_unique<Letters>();
+  if (!flags.file.empty()) letters->words += " " + flags.file;
+  if (!globals.state.empty()) letters->words += " --state " + globals.state;
   if (!flags.file.empty()) {
-    auto loaded = load_or_report(globals, flags.file);
-    if (!loaded) {
-      return Failure{.cls = FailureClass::setup,
-                     .where = flags.file,
-                     .what = "cannot be used",
-                     .hint = "mend the faults above"};
+    letters->loaded = load(globals, flags.file);
+    const auto& faults = letters->loaded.faults;
+    letters->masker = masker_of(letters->loaded);
+    for (const ConfigFault& f : faults) {
+      std::cerr << letters->masker.text(fault_text(f)) << '\n';
     }
-    letters->loaded = std::move(*loaded);
+    if (!faults.empty()) {
+      return Failure{
+          .cls = FailureClass::setup,
+          .where = flags.file,
+          .what = std::to_string(faults.size()) + (faults.size() == 1 ? " fault" : " faults"),
+          .hint = "mend what is named above; flow check lists it too"};
+    }
   } else {
     auto url = resolve_state(globals.state);
     if (!url) return std::move(url).failure();
@@ -160,8 +171,7 @@ std::string acting_user() {
 Result<void> confirm(std::uint64_t letters, std::uint64_t without_asking, const std::string& verb,
                      bool yes) {
   if (yes || letters <= without_asking) return {};
-  const std::string what =
-      verb + " " + with_separators(letters) + (letters == 1 ? " letter" : " letters");
+  const std::string what = verb + " " + letters_text(letters);
   if (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) {
     std::cerr << "flow: " << what << "? [y/N] " << std::flush;
     std::string answer;
@@ -170,6 +180,35 @@ Result<void> confirm(std::uint64_t letters, std::uint64_t without_asking, const 
     return usage("flow dlq", "nothing was changed", "answer y, or give --yes");
   }
   return usage("flow dlq", "this would " + what, "give --yes to do so");
+}
+
+std::string letters_text(std::uint64_t count) {
+  return with_separators(count) + (count == 1 ? " letter" : " letters");
+}
+
+Result<std::uint64_t> for_each_letter(DeadLetterStore& store, LetterFilter filter,
+                                      const EachLetter& each) {
+  constexpr std::size_t page_bytes = std::size_t{1} << 20;
+  constexpr std::size_t page_max = 5'000;
+  const std::uint64_t wanted = filter.limit;
+  std::uint64_t done = 0;
+  std::size_t page = 100;  // before the size of the letters is known
+  for (;;) {
+    filter.limit = page;
+    if (wanted != 0) filter.limit = std::min<std::uint64_t>(page, wanted - done);
+    if (filter.limit == 0) return done;
+    auto letters = store.list(filter);
+    if (!letters) return std::move(letters).failure();
+    std::size_t bytes = 0;
+    for (const DeadLetter& l : *letters) {
+      if (auto r = each(l); !r) return std::move(r).failure();
+      bytes += (l.value ? l.value->size() : 0) + 200;
+    }
+    done += letters->size();
+    if (letters->size() < filter.limit) return done;
+    filter.after = letters->back().id;
+    page = std::clamp<std::size_t>(page_bytes * letters->size() / bytes, 1, page_max);
+  }
 }
 
 Json letter_json(const DeadLetter& l) {

@@ -1,5 +1,6 @@
 #pragma once
 // What the dlq commands share: which letters (flags), which store, and how a letter is shown.
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ namespace flow {
 struct LetterFlags {
   std::string file;
   std::vector<std::int64_t> ids;
-  std::string topic, pipeline, cls, target, stage, key, since, until, state;
+  std::string topic, pipeline, cls, target, stage, since, until, status, snapshot;
+  std::optional<std::string> key;
   std::size_t limit = 0;
 };
 
@@ -34,6 +36,7 @@ struct Letters {
   std::unique_ptr<StateStore> state;
   std::unique_ptr<DeadLetterStore> store;
   Context context;
+  std::string words;  // the file and --state as given, for commands that are shown: " orders.yaml"
 };
 Result<std::unique_ptr<Letters>> open_letters(const Globals& globals, const LetterFlags& flags,
                                               StateAccess access);
@@ -43,6 +46,14 @@ std::string acting_user();
 // May this many letters be changed: yes was given, few enough, or a person says so on a terminal.
 Result<void> confirm(std::uint64_t letters, std::uint64_t without_asking, const std::string& verb,
                      bool yes);
+
+// Calls `each` with the letters of the filter, in the order of their ids; about a megabyte of them
+// is in memory at a time. Stops at the first failure.
+using EachLetter = std::function<Result<void>(const DeadLetter&)>;
+Result<std::uint64_t> for_each_letter(DeadLetterStore& store, LetterFilter filter,
+                                      const EachLetter& each);
+// "1 letter", "2,000 letters".
+std::string letters_text(std::uint64_t count);
 
 Json letter_json(const DeadLetter& letter);  // payload as text when it is UTF-8, else base64
 Result<DeadLetter> letter_of_json(const Json& json);

@@ -136,10 +136,9 @@ Result<LetterEdit> make_letter_edit(const std::vector<std::string>& patches,
       auto changed = patcher->apply(letter.value.value_or("null"), p);
       if (!changed) {
         return Failure{.cls = FailureClass::invalid,
-                       .where = "letter " + std::to_string(letter.id),
-                       .what = "--patch " + p.text + " does not fit its value",
-                       .hint = "leave it out with --id, or give its value whole with --edit",
-                       .exit = ExitCode::data};
+                       .where = "--patch " + p.text,
+                       .what = "does not fit the value",
+                       .hint = "give the value whole with --edit"};
       }
       letter.value = std::move(changed);
       done += (done.empty() ? "" : ", ") + p.text;

@@ -42,7 +42,7 @@ std::string absolute_url(const std::string& url, const std::string& base_dir) {
   return std::string(sqlite_scheme) + absolute(url.substr(sqlite_scheme.size()), base_dir);
 }
 
-void complete_pipeline(Reading& reading, const std::string& base_dir) {
+void complete_pipeline(PipelineReading& reading, const std::string& base_dir) {
   Pipeline& pipeline = reading.pipeline;
   if (pipeline.source.kafka.group.empty()) pipeline.source.kafka.group = "flow." + pipeline.name;
   for (std::string& path : pipeline.source.file.paths) {

@@ -94,7 +94,7 @@ std::vector<ConfigFault> in_order(std::vector<ConfigFault> faults, const std::st
 }
 
 // --state, then FLOW_STATE, then the file, then the default.
-void choose_state(Reading& reading, const LoadOptions& options, const std::string& base_dir,
+void choose_state(PipelineReading& reading, const LoadOptions& options, const std::string& base_dir,
                   std::vector<ConfigFault>& faults) {
   std::string& state = reading.pipeline.state;
   const auto variable = options.getenv ? options.getenv("FLOW_STATE") : std::nullopt;
@@ -128,7 +128,7 @@ std::string ConfigFault::text() const {
 LoadedPipeline parse_pipeline(const std::string& text, const std::string& name,
                               const std::string& base_dir, const LoadOptions& options) {
   YamlTree tree = read_yaml(text);
-  Reading reading;
+  PipelineReading reading;
   reading.sources = {options.getenv, base_dir};
   reading.pipeline.file = name;
   std::vector<ConfigFault> faults;

@@ -71,7 +71,7 @@ KafkaRole role_of(const Setting& setting) {
 
 // The value of one property; secrets are remembered and never shown.
 bool read_property(const Setting& setting, const YamlEntry& entry, const std::string& path,
-                   Reading& reading, SettingValue& value) {
+                   PipelineReading& reading, SettingValue& value) {
   const auto fault = [&](YamlPlace place, std::string message) {
     reading.fault(place, path, std::move(message));
     return false;
@@ -107,7 +107,7 @@ bool read_property(const Setting& setting, const YamlEntry& entry, const std::st
 }  // namespace
 
 bool read_properties(const Setting& setting, const YamlNode& node, const std::string& path,
-                     Reading& reading, SettingValue& value) {
+                     PipelineReading& reading, SettingValue& value) {
   if (node.kind == YamlKind::broken) return false;
   if (node.kind != YamlKind::map) {
     reading.fault(node.place, path, "must be a map of librdkafka properties, name: value");

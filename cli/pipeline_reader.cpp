@@ -22,7 +22,8 @@ YamlPlace value_place(const YamlEntry& entry) {
 }
 
 // Which kind a section is, if that can be told: what its kind setting says, or its default.
-std::string kind_of(const YamlNode& section, std::string_view pattern, const Reading& reading) {
+std::string kind_of(const YamlNode& section, std::string_view pattern,
+                    const PipelineReading& reading) {
   const std::string_view path = kind_setting_of(pattern);
   if (path.empty()) return "";
   const Setting* setting = find_setting(path);
@@ -73,7 +74,7 @@ std::string unknown_setting(std::string_view name, const std::vector<const Setti
 
 class Walk {
  public:
-  explicit Walk(Reading& reading) : reading_(reading) {}
+  explicit Walk(PipelineReading& reading) : reading_(reading) {}
 
   void section(const YamlNode& node, std::string_view pattern, const std::string& path,
                const SettingScope& scope) {
@@ -199,21 +200,21 @@ class Walk {
     }
   }
 
-  Reading& reading_;
+  PipelineReading& reading_;
 };
 
 }  // namespace
 
-void Reading::fault(YamlPlace place, std::string path, std::string message) {
+void PipelineReading::fault(YamlPlace place, std::string path, std::string message) {
   faults.push_back({place, std::move(path), std::move(message)});
 }
 
-bool Reading::sound(const std::string& path) const {
+bool PipelineReading::sound(const std::string& path) const {
   return std::none_of(faults.begin(), faults.end(),
                       [&path](const PathFault& fault) { return fault.path == path; });
 }
 
-YamlPlace Reading::place_of(std::string path) const {
+YamlPlace PipelineReading::place_of(std::string path) const {
   while (true) {
     const auto found = given.find(path);
     if (found != given.end()) return found->second;
@@ -234,7 +235,7 @@ std::string shown_value(std::string_view text) {
   return out + (text.size() > value_shown_max ? "...\"" : "\"");
 }
 
-void read_settings(const YamlNode& root, Reading& reading) {
+void read_settings(const YamlNode& root, PipelineReading& reading) {
   SettingScope scope;
   scope.pipeline = &reading.pipeline;
   Walk(reading).section(root, "", "", scope);

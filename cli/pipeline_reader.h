@@ -19,7 +19,7 @@ struct PathFault {
 };
 
 // What reading fills. given: the settings that the file has, and where. Owner: parse_pipeline.
-struct Reading {
+struct PipelineReading {
   Pipeline pipeline;
   std::vector<PathFault> faults;
   std::map<std::string, YamlPlace> given;
@@ -40,27 +40,27 @@ std::string shown_value(std::string_view text);
 
 // pipeline_values.cpp: one value, checked. False: it is at fault, and the fault is in `reading`.
 bool read_value(const Setting& setting, const YamlNode& node, const std::string& path,
-                Reading& reading, SettingValue& value);
+                PipelineReading& reading, SettingValue& value);
 
 // pipeline_properties.cpp
 bool read_properties(const Setting& setting, const YamlNode& node, const std::string& path,
-                     Reading& reading, SettingValue& value);
+                     PipelineReading& reading, SettingValue& value);
 
 // pipeline_reader.cpp: every setting, with the table's defaults where the file is silent.
-void read_settings(const YamlNode& root, Reading& reading);
+void read_settings(const YamlNode& root, PipelineReading& reading);
 
 // pipeline_sets.cpp: puts "path=value" into the tree. Errors: faults of the tree.
 void apply_sets(YamlTree& tree, const std::vector<std::string>& sets);
 
 // pipeline_defaults.cpp: defaults that follow from other settings, absolute paths.
-void complete_pipeline(Reading& reading, const std::string& base_dir);
+void complete_pipeline(PipelineReading& reading, const std::string& base_dir);
 std::string absolute_url(const std::string& url, const std::string& base_dir);  // of sqlite:PATH
 
 // pipeline_rules_*.cpp: what cannot be, or cannot work together.
-void check_source_rules(Reading& reading);
-void check_field_rules(Reading& reading);
-void check_target_rules(Reading& reading);
-void check_dlq_rules(Reading& reading);
+void check_source_rules(PipelineReading& reading);
+void check_field_rules(PipelineReading& reading);
+void check_target_rules(PipelineReading& reading);
+void check_dlq_rules(PipelineReading& reading);
 std::string check_brokers(const std::string& brokers);  // what is wrong; empty: nothing
 std::string check_state_url(const std::string& url);
 

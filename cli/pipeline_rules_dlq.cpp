@@ -6,7 +6,7 @@ namespace {
 
 class DlqRules {
  public:
-  explicit DlqRules(Reading& reading) : reading_(reading), pipeline_(reading.pipeline) {}
+  explicit DlqRules(PipelineReading& reading) : reading_(reading), pipeline_(reading.pipeline) {}
 
   void check() {
     if (pipeline_.on_error != OnError::dlq) return needs_dlq();
@@ -68,12 +68,12 @@ class DlqRules {
     }
   }
 
-  Reading& reading_;
+  PipelineReading& reading_;
   const Pipeline& pipeline_;
 };
 
 }  // namespace
 
-void check_dlq_rules(Reading& reading) { DlqRules(reading).check(); }
+void check_dlq_rules(PipelineReading& reading) { DlqRules(reading).check(); }
 
 }  // namespace flow

@@ -28,7 +28,7 @@ Value constant_value(const FieldSource& constant) {
 
 class FieldRules {
  public:
-  explicit FieldRules(Reading& reading) : reading_(reading), pipeline_(reading.pipeline) {}
+  explicit FieldRules(PipelineReading& reading) : reading_(reading), pipeline_(reading.pipeline) {}
 
   void column(const ColumnSpec& column) {
     const std::string path = "columns." + column.name;
@@ -151,13 +151,13 @@ class FieldRules {
     reading_.fault(reading_.place_of(path), path, std::move(message));
   }
 
-  Reading& reading_;
+  PipelineReading& reading_;
   const Pipeline& pipeline_;
 };
 
 }  // namespace
 
-void check_field_rules(Reading& reading) {
+void check_field_rules(PipelineReading& reading) {
   FieldRules rules(reading);
   for (const ColumnSpec& column : reading.pipeline.columns) rules.column(column);
   for (std::size_t i = 0; i < reading.pipeline.targets.size(); ++i) {

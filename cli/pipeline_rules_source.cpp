@@ -21,7 +21,7 @@ bool all_name_signs(const std::string& text) {
   return std::all_of(text.begin(), text.end(), is_name_sign);
 }
 
-void check_topics(Reading& reading) {
+void check_topics(PipelineReading& reading) {
   const KafkaSourceSpec& kafka = reading.pipeline.source.kafka;
   if (reading.has("source.topic") && reading.has("source.topics")) {
     reading.fault(reading.place_of("source.topic"), "source.topic",
@@ -45,7 +45,7 @@ void check_topics(Reading& reading) {
   }
 }
 
-void check_file_source(Reading& reading) {
+void check_file_source(PipelineReading& reading) {
   const auto& paths = reading.pipeline.source.file.paths;
   if (paths.size() > 1 && std::find(paths.begin(), paths.end(), "-") != paths.end()) {
     reading.fault(
@@ -54,7 +54,7 @@ void check_file_source(Reading& reading) {
   }
 }
 
-void check_csv(Reading& reading) {
+void check_csv(PipelineReading& reading) {
   const Pipeline& pipeline = reading.pipeline;
   if (pipeline.format != FormatKind::csv || !reading.sound("csv.header")) return;
   if (pipeline.source.kind == "kafka" && pipeline.csv.header) {
@@ -113,7 +113,7 @@ std::string check_state_url(const std::string& url) {
   return "is not the URL of a state; write sqlite:PATH or postgres://user:password@host/database";
 }
 
-void check_source_rules(Reading& reading) {
+void check_source_rules(PipelineReading& reading) {
   const Pipeline& pipeline = reading.pipeline;
   const std::string& name = pipeline.name;
   if (!name.empty() && (name.size() > name_bytes_max || !all_name_signs(name))) {

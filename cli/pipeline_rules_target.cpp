@@ -12,7 +12,7 @@ namespace {
 
 class TargetRules {
  public:
-  TargetRules(Reading& reading, std::size_t index)
+  TargetRules(PipelineReading& reading, std::size_t index)
       : reading_(reading),
         pipeline_(reading.pipeline),
         target_(reading.pipeline.targets[index]),
@@ -171,7 +171,7 @@ class TargetRules {
     if (target_.path.back() == '/') fault(at("path"), "is a directory; name a file in it");
   }
 
-  Reading& reading_;
+  PipelineReading& reading_;
   const Pipeline& pipeline_;
   const TargetSpec& target_;
   std::string path_;
@@ -189,7 +189,7 @@ std::string place_written(const TargetSpec& target) {
   return name && !target.url.empty() ? "table " + name.value().text() + "\n" + target.url : "";
 }
 
-void check_pairs(Reading& reading) {
+void check_pairs(PipelineReading& reading) {
   const auto& targets = reading.pipeline.targets;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const std::string path = "targets[" + std::to_string(i) + "]";
@@ -215,7 +215,7 @@ void check_pairs(Reading& reading) {
 
 }  // namespace
 
-void check_target_rules(Reading& reading) {
+void check_target_rules(PipelineReading& reading) {
   for (std::size_t i = 0; i < reading.pipeline.targets.size(); ++i) TargetRules(reading, i).check();
   check_pairs(reading);
 }

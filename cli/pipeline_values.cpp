@@ -25,7 +25,8 @@ struct Scalar {
 // One value on its way: what it is for and where its faults go.
 class Value {
  public:
-  Value(const Setting& setting, const std::string& path, Reading& reading, SettingValue& out)
+  Value(const Setting& setting, const std::string& path, PipelineReading& reading,
+        SettingValue& out)
       : setting_(setting), path_(path), reading_(reading), out_(out) {}
 
   bool read(const YamlNode& node) {
@@ -314,14 +315,14 @@ class Value {
 
   const Setting& setting_;
   const std::string& path_;
-  Reading& reading_;
+  PipelineReading& reading_;
   SettingValue& out_;
 };
 
 }  // namespace
 
 bool read_value(const Setting& setting, const YamlNode& node, const std::string& path,
-                Reading& reading, SettingValue& value) {
+                PipelineReading& reading, SettingValue& value) {
   return Value(setting, path, reading, value).read(node);
 }
 
