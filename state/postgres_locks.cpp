@@ -65,9 +65,7 @@ class PostgresLockKeeper {
   }
 
  private:
-  Cell key(const std::string& name) const {
-    return cell(lock_number(state_id_, name));
-  }
+  Cell key(const std::string& name) const { return cell(lock_number(state_id_, name)); }
 
   Result<Table> run(const std::string& sql, const Cells& parameters) {
     auto done = connection_->run(sql, parameters);
