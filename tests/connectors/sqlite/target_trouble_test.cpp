@@ -288,3 +288,35 @@ TEST_CASE("a process that is killed at each point leaves a whole batch or none")
     CHECK(bench.query("PRAGMA integrity_check")[0][0] == "ok");
   }
 }
+
+TEST_CASE("several workers that prepare, start and write to one database at once lose nothing") {
+  for (int round = 0; round < 5; ++round) {
+    SqliteBench bench(table_ddl, Mode::merge, {"id"});
+    constexpr int workers = 4, batches = 10, rows = 20;
+    std::atomic<int> failures{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int w = 0; w < workers; ++w) {
+        threads.emplace_back([&, w] {
+          SqliteBench own("", Mode::merge, {"id"});
+          own.spec = bench.spec;
+          auto schema = own.prepare();
+          if (!schema || !own.target->start(own.plan = schema->columns, std::nullopt)) {
+            ++failures;
+            return;
+          }
+          for (int b = 0; b < batches; ++b) {
+            add_rows(own, (w * batches + b) * rows, rows, "w" + std::to_string(w));
+            if (!own.write()) ++failures;
+          }
+        });
+      }
+    }
+    CHECK(failures == 0);
+    for (int w = 0; w < workers; ++w) {
+      CHECK(bench.table("SELECT count(*), min(id), max(id) FROM orders WHERE v = 'w" +
+                        std::to_string(w) + "'") ==
+            Lines{"200|" + std::to_string(w * 200) + "|" + std::to_string(w * 200 + 199)});
+    }
+  }
+}
