@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/support/loop_world.h"
+#include "tests/support/wait_for.h"
 
 using namespace flow;
 using namespace flow::test;
@@ -182,6 +183,49 @@ TEST_CASE("the source is kept alive while a target blocks") {
   CHECK(w.source.kept_alive > 0);
 }
 
+TEST_CASE("the membership is kept while the last batch of a source that has ended is written") {
+  World w;
+  w.fill("a", 0, 10);
+  bool alive = false;
+  w.targets[0]->before_write = [&](int) -> Result<void> {
+    alive = wait_for(std::chrono::seconds(20), [&] { return w.source.kept_alive > 1; });
+    return {};
+  };
+  CHECK(w.run().status == RunStatus::done);
+  CHECK(alive);
+}
+
+TEST_CASE("a batch that waits in the queue forgets the partitions that are released") {
+  for (int round = 0; round < 30; ++round) {  // its turn comes at about the time of the release
+    World w;
+    w.fill("a", 0, 10);  // the batch in flight, until the release
+    w.fill("a", 1, 5);   // the one in the queue: of two partitions, one goes
+    w.fill("a", 2, 5);
+    w.source.bounded = false;
+    std::atomic<bool> writing{false};
+    int reads = 0;
+    w.targets[0]->before_write = [&](int attempt) -> Result<void> {
+      if (attempt != 1) return {};
+      writing = true;
+      while (!w.targets[0]->cancelled) std::this_thread::yield();
+      return {};
+    };
+    w.source.before_read = [&](PartitionListener& listener) {
+      if (++reads != 3) return;
+      while (!writing) std::this_thread::yield();
+      w.source.gone.insert({"a", 1});
+      listener.released({{"a", 1}}, Release::lost);
+      w.source.bounded = true;
+    };
+    CHECK(w.run().status == RunStatus::done);
+    auto expected = World::names("a", 0, 0, 10);
+    for (const std::string& name : World::names("a", 2, 0, 5)) expected.push_back(name);
+    CHECK(w.targets[0]->written == expected);
+    CHECK_FALSE(w.positions.next.contains({"a", 1}));
+    CHECK(w.positions.next.at({"a", 2}) == 5);
+  }
+}
+
 TEST_CASE("a revoked partition is committed when its write goes well, and not written afterwards") {
   World w;
   w.fill("a", 0, 30);
@@ -189,10 +233,10 @@ TEST_CASE("a revoked partition is committed when its write goes well, and not wr
   int reads = 0;
   std::size_t written_at_release = 0;
   w.source.before_read = [&](PartitionListener& listener) {
-    if (++reads != 3) return;
+    if (++reads != 5) return;  // its first batches are in flight or wait
     listener.released({{"a", 1}}, Release::revoked);
     w.source.gone.insert({"a", 1});
-    for (const std::string& name : w.targets[0]->written)
+    for (const std::string& name : w.targets[0]->written_so_far())
       written_at_release += name.starts_with("a/1") ? 1 : 0;
   };
   CHECK(w.run().status == RunStatus::done);
