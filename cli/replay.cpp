@@ -73,7 +73,6 @@ int Replay::go() {
 
 Result<void> Replay::begin() {
   if (auto ok = confirm(many_, without_asking, "replay", options_.yes); !ok) return ok;
-  spec_.id = "replay-" + make_run_id(wall_ms());
   auto lock = letters_->state->lock(replay_lock_name(spec_.id), Millis{0});
   if (!lock) return std::move(lock).failure();
   lock_ = std::move(lock).value();

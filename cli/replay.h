@@ -44,6 +44,7 @@ class Replay {
   Result<std::vector<ReplayPart>> prepare();
   Result<void> read_flags();
   Result<std::vector<ReplayPart>> parts();
+  Result<void> free_dead_claims();
   Result<void> known_snapshot();
   Pipeline to_topic() const;
   Result<void> dry_run(const std::vector<ReplayPart>& parts);

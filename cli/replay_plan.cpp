@@ -60,6 +60,8 @@ Result<std::vector<ReplayPart>> Replay::prepare() {
   if (spec_.filter.pipeline.empty()) spec_.filter.pipeline = pipeline.name;
   spec_.attempts_max = pipeline.dlq.max_attempts;
   spec_.who = acting_user();
+  spec_.id = "replay-" + make_run_id(wall_ms());
+  if (auto r = free_dead_claims(); !r) return std::move(r).failure();
   if (auto r = known_snapshot(); !r) return std::move(r).failure();
   auto found = parts();
   if (!found) return found;
@@ -97,6 +99,15 @@ Result<void> Replay::read_flags() {
   for (const std::string& p : options_.failure_points) {
     if (auto r = failure_point::arm(p); !r) return r;
   }
+  return {};
+}
+
+// What a replay held when it died counts as pending again once somebody claims, were it nothing.
+Result<void> Replay::free_dead_claims() {
+  LetterFilter none;
+  none.ids = {0};
+  auto claimed = letters_->store->claim(none, spec_.id);
+  if (!claimed) return std::move(claimed).failure();
   return {};
 }
 
