@@ -205,8 +205,8 @@ void Replay::print_plan(const std::vector<ReplayPart>& parts, const std::string&
               << snapshot << '\n';
   }
   std::cout << letters_text(many_) << " would be replayed; nothing was changed\n"
-            << doubt(parts) << "just these, though new ones arrive: --snapshot " << snapshot
-            << '\n';
+            << doubt(parts) << "just these, though new ones arrive: flow dlq replay"
+            << masker.text(letters_->words) << " --snapshot " << snapshot << '\n';
 }
 
 // What a crash in the middle of a replay may do twice.

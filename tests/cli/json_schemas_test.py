@@ -73,13 +73,13 @@ class JsonSchemas(unittest.TestCase):
         done = self.start(*words, "--output", "json")
         self.assertEqual(done.returncode, status, f"flow {' '.join(words)}: {done.stderr}")
         document = json.loads(done.stdout)
-        name = re.fullmatch(r"flow\.([a-z.]+)/1", document["schema"])
+        name = re.fullmatch(r"flow\.([a-z.-]+)/1", document["schema"])
         self.assertIsNotNone(name, document["schema"])
         try:
             jsonschema.validate(document, schema_of(name[1]), cls=jsonschema.Draft202012Validator)
         except jsonschema.ValidationError as fault:
             self.fail(f"flow {' '.join(words)}: {fault.json_path}: {fault.message}\n{done.stdout}")
-        self.assertEqual(words[0], name[1].split(".")[0])
+        self.assertIn(name[1].split(".")[0], (words[0], "error"))
         return document
 
     def test_a_run_that_is_done(self):
@@ -142,6 +142,7 @@ class JsonSchemas(unittest.TestCase):
 
     def test_an_explanation(self):
         contract = self.flow("explain", self.pipeline)
+        self.flow("explain", "--errors")
         labels = [target["target"] for target in contract["targets"]]
         self.assertEqual(labels, ["warehouse", "archive"])
         for window in contract["crash_windows"]:
@@ -165,6 +166,62 @@ class JsonSchemas(unittest.TestCase):
         after = self.flow("offsets", "inspect", self.pipeline)
         self.assertEqual([(row["lag"], row["verdict"]) for row in after["partitions"]], [(0, "caught_up")])
 
+    def letters(self):
+        """A pipeline with one good record and two dead letters."""
+        self.orders('{"order_id": 1}', '{"order_id": "two"}', "no JSON")
+        text = PIPELINE.split("targets:")[0] + """targets:
+  - {kind: sqlite, label: warehouse, url: "sqlite:warehouse.db", table: orders, mode: append, create_table: true}
+transform_on_error: dlq
+dlq_limit: {of_batch: 100%}
+state: sqlite:flow.db
+"""
+        self.file("dlq.yaml", text)
+        run = self.flow("run", "dlq.yaml")
+        self.assertEqual(run["dead_letters"], {"invalid": 2})
+        return [letter["id"] for letter in self.flow("dlq", "list", "dlq.yaml", "--each")["letters"]]
+
+    def test_dead_letters_in_groups_one_by_one_and_whole(self):
+        ids = self.letters()
+        groups = self.flow("dlq", "list", "dlq.yaml")
+        self.assertEqual((groups["count"], [group["count"] for group in groups["groups"]]), (2, [1, 1]))
+        show = self.flow("dlq", "show", str(ids[1]), "dlq.yaml")
+        self.assertEqual((show["letter"]["value"], show["story"]), ("no JSON", []))
+        self.assertEqual(self.flow("dlq", "list", "--state", "sqlite:none.db")["groups"], [])
+
+    def test_each_exported_line_is_a_letter(self):
+        self.letters()
+        schema = schema_of("dlq.list")
+        one = {**schema["$defs"]["letter"], "$defs": schema["$defs"]}
+        exported = self.start("dlq", "export", "dlq.yaml").stdout
+        for line in exported.splitlines():
+            jsonschema.validate(json.loads(line), one, cls=jsonschema.Draft202012Validator)
+        self.file("letters.jsonl", exported)
+        imported = self.flow("dlq", "import", "letters.jsonl", "--state", "sqlite:other.db")
+        self.assertEqual(imported["imported"], 2)
+
+    def test_a_replay_its_dry_run_and_the_story_of_a_letter(self):
+        ids = self.letters()
+        plan = self.flow("dlq", "replay", "dlq.yaml", "--dry-run")
+        self.assertEqual((plan["count"], [letter["id"] for letter in plan["first"]]), (2, ids))
+        done = self.flow("dlq", "replay", "dlq.yaml", "--snapshot", plan["snapshot"], status=65)
+        self.assertEqual((done["replayed"], done["failed"], done["error"]), (0, 2, None))
+        story = self.flow("dlq", "show", str(ids[0]), "dlq.yaml")["story"]
+        self.assertEqual([entry["replay"] for entry in story], [done["replay"]])
+        stopped = self.flow("dlq", "replay", "dlq.yaml", "--on-poison", "stop", status=65)
+        self.assertEqual(stopped["error"]["class"], "invalid")
+
+    def test_changes_of_letters_by_hand(self):
+        ids = self.letters()
+        self.assertEqual(self.flow("dlq", "discard", "dlq.yaml", "--id", str(ids[0]))["changed"], 1)
+        self.assertEqual(self.flow("dlq", "retry-parked", "dlq.yaml")["changed"], 0)
+        self.assertEqual(self.flow("dlq", "purge", "dlq.yaml", "--older-than", "0s", "--yes")["removed"], 2)
+
+    def test_a_command_that_fails_before_it_has_a_result(self):
+        self.file("warehouse.db", "")
+        self.assertEqual(self.flow("dlq", "list", "--class", "bad", status=64)["error"]["exit_code"], 64)
+        self.assertEqual(self.flow("dlq", "list", "nowhere.yaml", status=78)["error"]["class"], "setup")
+        self.assertEqual(self.flow("history", "--state", "nowhere", status=64)["error"]["exit_code"], 64)
+
     def test_every_template_is_a_good_pipeline(self):
         for source in ("kafka", "file"):
             for target in ("postgres", "sqlite", "kafka", "file", "stdout"):
@@ -175,7 +232,8 @@ class JsonSchemas(unittest.TestCase):
 
     def test_every_schema_is_used_and_is_a_schema(self):
         names = {path.name for path in SCHEMAS.glob("*.json")}
-        commands = ("run", "check", "explain", "history", "offsets.inspect", "init")
+        commands = ("run", "check", "explain", "explain.errors", "history", "offsets.inspect", "init", "error",
+                    *(f"dlq.{name}" for name in ("list", "show", "import", "discard", "retry-parked", "purge", "replay")))
         self.assertEqual(names, {f"flow.{command}.1.schema.json" for command in commands})
         for command in commands:
             schema_of(command)
