@@ -206,12 +206,17 @@ Result<void> SqliteSession::write_once(const Work& work) {
 
 Result<void> SqliteViewSession::read(const Work& work) {
   const auto end = std::chrono::steady_clock::now() + Millis{busy_timeout_ms};
+  Index index = Index::untouched;
   for (;;) {
-    const SqliteView view = sqlite_view(path_, Index::untouched);
+    const SqliteView view = sqlite_view(path_, index);
     if (is_missing(view)) return {};
     auto done = read_once(work, view.uri, view.private_index);
+    // A living writer's index may have no mark yet that a reader could share: then one must be set.
+    const bool unmarked = !done && done.failure().code.starts_with("SQLITE_READONLY");
     const auto how = done ? Reading::succeeded : Reading::failed;
-    if (counts(view, path_, how) || std::chrono::steady_clock::now() >= end) return done;
+    const bool last = std::chrono::steady_clock::now() >= end;
+    if (last || (counts(view, path_, how) && !(unmarked && index == Index::untouched))) return done;
+    if (unmarked) index = Index::shared;
     std::this_thread::sleep_for(Millis{1});
   }
 }

@@ -247,6 +247,27 @@ TEST_CASE("a reader beside a writer sees whole commits") {
       std::chrono::milliseconds(0)));
 }
 
+TEST_CASE("a reader sees the one commit of a writer that then idles") {
+  const TempDir dir;
+  make_state(dir);
+  Child writer([&] {
+    const auto state = open(dir);
+    must(state->commit_positions("orders", "r", {{{"t", 0}, {7}, {8}, ""}}, {}));
+    dir.write("ready", "");
+    for (;;) ::pause();
+    return 0;
+  });
+  REQUIRE(
+      wait_for(std::chrono::seconds(20), [&] { return std::filesystem::exists(dir / "ready"); }));
+  const auto wal = read_file(file(dir).string() + "-wal");
+  const auto database = read_file(file(dir));
+  const auto seen = open(dir, StateAccess::read_only)->positions("orders");
+  REQUIRE(seen.ok());
+  CHECK(shown(seen.value()) == std::vector<std::string>{"t/0=8..8()"});
+  CHECK(read_file(file(dir).string() + "-wal") == wal);
+  CHECK(read_file(file(dir)) == database);
+}
+
 TEST_CASE("what a killed process committed is there for the next one") {
   const TempDir dir;
   make_killed_state(dir);
