@@ -2,40 +2,35 @@
 
 #include <atomic>
 #include <chrono>
-#include <libpq-fe.h>
+#include <pqxx/pqxx>
 #include <stdexcept>
 #include <unistd.h>
 
 namespace flow::test {
 
-void PgConnection::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
+struct PgConnection::Vendor {
+  explicit Vendor(const std::string& url) : connection(url) {}
+  pqxx::connection connection;
+};
 
-PgConnection::PgConnection(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
-  if (PQstatus(connection_.get()) != CONNECTION_OK)
-    throw std::runtime_error(PQerrorMessage(connection_.get()));
-  PQsetNoticeProcessor(
-      connection_.get(), [](void*, const char*) {}, nullptr);
-}
+PgConnection::PgConnection(const std::string& url) : vendor_(std::make_unique<Vendor>(url)) {}
+
+PgConnection::~PgConnection() = default;
 
 std::vector<PgRow> PgConnection::query(const std::string& sql) {
-  const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(connection_.get(), sql.c_str()),
-                                                             PQclear);
-  const auto status = PQresultStatus(result.get());
-  if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY) {
-    const char* state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
-    throw std::runtime_error(std::string(PQerrorMessage(connection_.get())) + " (" +
-                             (state ? state : "no SQLSTATE") + ") in: " + sql);
-  }
+  pqxx::nontransaction work(vendor_->connection);
   std::vector<PgRow> rows;
-  for (int row = 0; row < PQntuples(result.get()); ++row) {
-    auto& values = rows.emplace_back();
-    for (int column = 0; column < PQnfields(result.get()); ++column) {
-      values.push_back(PQgetisnull(result.get(), row, column) != 0
-                           ? std::nullopt
-                           : std::optional<std::string>(
-                                 std::in_place, PQgetvalue(result.get(), row, column),
-                                 static_cast<size_t>(PQgetlength(result.get(), row, column))));
+  try {
+    for (const auto& row : work.exec(sql)) {
+      auto& values = rows.emplace_back();
+      for (const auto& field : row) {
+        values.push_back(field.is_null() ? std::nullopt
+                                         : std::optional<std::string>(std::in_place, field.c_str(),
+                                                                      field.size()));
+      }
     }
+  } catch (const pqxx::sql_error& e) {
+    throw std::runtime_error(std::string(e.what()) + " (" + e.sqlstate() + ") in: " + sql);
   }
   return rows;
 }

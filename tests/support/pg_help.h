@@ -5,26 +5,24 @@
 #include <string_view>
 #include <vector>
 
-struct pg_conn;
-
 namespace flow::test {
 
 using PgRow = std::vector<std::optional<std::string>>;
 
-// One connection to a PostgreSQL, for looking and preparing.
-// Errors: throws std::runtime_error with the server's message and SQLSTATE.
+// One connection to a PostgreSQL, for looking and preparing: by libpqxx, so that what a test sees
+// does not come through the program's own code for libpq. Errors: throws std::runtime_error with
+// the server's message and SQLSTATE.
 class PgConnection {
  public:
   explicit PgConnection(const std::string& url);
+  ~PgConnection();
 
   // The rows of the last statement as PostgreSQL's own text of each value; NULL is nullopt.
   std::vector<PgRow> query(const std::string& sql);
 
  private:
-  struct Close {
-    void operator()(pg_conn* connection) const;
-  };
-  std::unique_ptr<pg_conn, Close> connection_;
+  struct Vendor;
+  std::unique_ptr<Vendor> vendor_;
 };
 
 // One query on a connection of its own.
