@@ -116,8 +116,9 @@ Result<ReadOutcome> ReplaySource::read(Batch& batch, const BatchLimits& limits,
   std::deque<DeadLetter> later;  // a key's next letter waits for the one before it
   while (sent.size() < room && batch.bytes < limits.bytes && !control.stopping()) {
     if (claimed_.empty() && later.empty() && !exhausted_) {
-      if (auto r = claim_more(room - sent.size(), limits.bytes - batch.bytes); !r)
-        return r.failure();
+      const auto a_second = static_cast<std::size_t>(spec_.per_second);
+      auto claimed = claim_more(std::max(room - sent.size(), a_second), limits.bytes - batch.bytes);
+      if (!claimed) return std::move(claimed).failure();
     }
     if (claimed_.empty()) break;
     DeadLetter letter = std::move(claimed_.front());
