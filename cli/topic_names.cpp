@@ -10,6 +10,25 @@ namespace {
 
 constexpr std::size_t topic_bytes_max = 249;
 constexpr std::size_t pattern_bytes_max = 500;
+constexpr std::size_t repeat_digits_max = 5;  // std::regex overflows on larger numbers in { }
+
+bool repeats_too_often(const std::string& pattern) {
+  for (std::size_t open = pattern.find('{'); open != std::string::npos;
+       open = pattern.find('{', open + 1)) {
+    std::size_t digits = 0;
+    for (std::size_t i = open + 1; i < pattern.size() && digits <= repeat_digits_max; ++i) {
+      if (pattern[i] == ',') {
+        digits = 0;
+      } else if (std::isdigit(static_cast<unsigned char>(pattern[i])) != 0) {
+        ++digits;
+      } else {
+        break;
+      }
+    }
+    if (digits > repeat_digits_max) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -24,6 +43,7 @@ std::string check_topic_pattern(const std::string& pattern) {
     if (c == 's') return "\\s is not known in these regular expressions; no topic has a space";
     if (c == 'w') return "\\w is not known in these regular expressions; write [A-Za-z0-9_]";
   }
+  if (repeats_too_often(pattern)) return "too large a regular expression; use fewer repeats";
   try {
     const std::regex compiled(pattern, std::regex::extended);
   } catch (const std::regex_error& e) {
