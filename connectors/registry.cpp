@@ -1,15 +1,16 @@
 #include "connectors/registry.h"
 
-#include "connectors/kafka_letters.h"
-
 #include <string>
+
+#include "connectors/kafka_letters.h"
 
 namespace flow {
 
 namespace {
 
 Failure unknown(std::string_view role, const std::string& kind) {
-  return {.cls = FailureClass::setup, .where = std::string(role),
+  return {.cls = FailureClass::setup,
+          .where = std::string(role),
           .what = "no " + std::string(role) + " of kind " + kind,
           .hint = "see flow-pipeline(5) for the kinds"};
 }

@@ -14,8 +14,8 @@ TEST_CASE("a password in a URL or in key=value text is masked and nothing else i
   CHECK(flow::mask_url("host=h password = 's3 cr\\'et' dbname=d") ==
         "host=h password = *** dbname=d");
   CHECK(flow::mask_url("host=h password=s3\\ cret dbname=d") == "host=h password=*** dbname=d");
-  for (const char* open : {"postgres://u@h:5432/db", "sqlite:/var/x.db",
-                           "h:9092", "", "postgres://u:@h/db"}) {
+  for (const char* open :
+       {"postgres://u@h:5432/db", "sqlite:/var/x.db", "h:9092", "", "postgres://u:@h/db"}) {
     CHECK(flow::mask_url(open) == open);
   }
 }

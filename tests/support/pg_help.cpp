@@ -30,7 +30,7 @@ std::vector<PgRow> PgConnection::query(const std::string& sql) {
       }
     }
   } catch (const pqxx::sql_error& e) {
-    throw std::runtime_error(std::string(e.what()) + " (" + e.sqlstate() + ") in: " + sql);
+    throw std::runtime_error(std::string(e.what()) + " in: " + sql);
   }
   return rows;
 }
