@@ -11,7 +11,7 @@ using PgRow = std::vector<std::optional<std::string>>;
 
 // One connection to a PostgreSQL, for looking and preparing: by libpqxx, so that what a test sees
 // does not come through the program's own code for libpq. Errors: throws std::runtime_error with
-// the server's message and SQLSTATE.
+// the server's message.
 class PgConnection {
  public:
   explicit PgConnection(const std::string& url);
