@@ -95,6 +95,20 @@ STATE_TEST("a run whose holder is gone without a word shows as interrupted at it
   CHECK(shown(*next->runs("", 10)) == std::vector{shown(second), shown(run)});
 }
 
+TEST_CASE_TEMPLATE("what the next run has closed as interrupted stays so, whoever holds its lock",
+                   World, SqliteWorld, PostgresWorld) {
+  const World world;
+  RunRow run = a_run("20260101T000000Z-aaaaaa");
+  REQUIRE(world.open()->open_run(run).ok());  // and gone
+  const auto next = world.open();
+  REQUIRE(next->open_run(a_run("20260101T000001Z-bbbbbb", "payments", 2'000)).ok());
+  const auto held = next->lock(run_lock_name(run.id), Millis{0}).value();
+  REQUIRE(held != nullptr);
+  run.status = RunStatus::interrupted;
+  run.ended_ms = run.heartbeat_ms;
+  CHECK(shown(*next->runs("orders", 10)) == std::vector{shown(run)});
+}
+
 STATE_TEST("a run id is open once at a time") {
   const World world;
   const auto one = world.open();
