@@ -172,7 +172,7 @@ Failure fenced_letters(std::size_t count, const std::string& where) {
   return {.cls = FailureClass::fenced,
           .where = where,
           .what = std::to_string(count) + " of the dead letters are held by another replay",
-          .hint = "wait until it has ended, or stop it: flow dlq list --state replaying"};
+          .hint = "wait until it has ended, or stop it: flow dlq list --status replaying"};
 }
 
 }  // namespace flow
